@@ -1,0 +1,230 @@
+"""The words of the lab as frozen data: what goes in, what was seen, what is concluded.
+
+No I/O, and nothing of ours is imported here. Everything is picklable and turns into JSON with `to_json` and back
+with `from_json`, so that a trial can run in another process or on another machine.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import types
+import typing
+from dataclasses import dataclass, field
+from typing import Any
+
+Json = dict[str, Any]
+T = typing.TypeVar("T")
+
+
+class Word(enum.StrEnum):
+    """The verdict of one trial. Only `PASS` and `NOTE` are not red."""
+
+    PASS = "pass"  # every link of the evidence was seen and every promise held
+    VIOLATION = "violation"  # a promise was broken, and broken again when repeated
+    UNREPRODUCED = "unreproduced"  # broken once, not when repeated: never green, never called proven
+    NOTE = "note"  # a loss that nobody promised to prevent
+    HANG = "hang"  # a phase outlived its deadline
+    INVALID = "invalid"  # a link of the evidence is missing
+    ERROR = "error"  # the lab's, the engine's or the verifier's own fault
+
+
+class Kind(enum.StrEnum):
+    """Why a trial is in the plan."""
+
+    POINT = "point"  # counts: one crash point of the campaign
+    CANARY = "canary"  # a planted bug that must be caught; counts in no verdict
+    PROBE = "probe"  # occurrence n+1 of a hook with n: must not be reached, which proves the enumeration complete
+
+
+@dataclass(frozen=True)
+class CrashPoint:
+    """The n-th hit (from 1) of a named hook in one process of a trial (1 runs, 2 recovers)."""
+
+    process: int
+    hook: str
+    occurrence: int
+
+    def __str__(self) -> str:
+        return f"{self.hook}#{self.occurrence}"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One run of one subject: what to do, as data. `ident` is unique in its plan."""
+
+    ident: int
+    kind: Kind
+    storage: str
+    workload: int  # index into the plan's workloads
+    points: tuple[CrashPoint, ...]  # one, or two: the second lies in the recovery
+    fault: str = "sigkill"
+    bug: str | None = None
+    drawn: str = "random"  # "random", "cover" (chosen so that a hook is reached) or "all" (exhaustive)
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A hook that a process really stood at, by its own record."""
+
+    hook: str
+    n: int
+    tags: dict[str, str] = field(default_factory=dict)
+    barrier: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.hook}#{self.n}"
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One phase of a trial; times in ms since the trial began."""
+
+    name: str
+    began_ms: float
+    took_ms: float
+
+
+@dataclass(frozen=True)
+class Process:
+    """What was seen of one process of the subject. `None` means: not seen."""
+
+    number: int
+    command: tuple[str, ...]
+    armed: str | None
+    hit: Hit | None = None
+    alive: str | None = None  # how it was seen alive before the kill: "psutil" or "engine"
+    killed: bool = False  # the lab sent SIGKILL
+    exit_code: int | None = None
+    oom_killed: bool | None = None
+    gone: str | None = None  # how it was seen gone after the kill
+    mount: str | None = None  # its own line of mountinfo, where its /proc can be read
+    log: str = ""  # head and tail of what it printed apart from records
+
+
+@dataclass(frozen=True)
+class Fact:
+    """The first fact that differs."""
+
+    fact: str
+    expected: Any
+    found: Any
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one look found for one property: how many facts it compared and the first that differs."""
+
+    facts: int
+    differs: Fact | None = None
+
+
+@dataclass(frozen=True)
+class Look:
+    """One answer of the verifier."""
+
+    name: str  # killed, recovered, end
+    process: int  # the process that was looked at, dead or still
+    properties: dict[str, Finding]
+    mount: str = ""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a trial did not run to its end."""
+
+    word: Word  # VIOLATION (recovery died), HANG, INVALID or ERROR
+    phase: str
+    what: str
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All that one trial left. A verdict is a pure function of this and of the promises."""
+
+    trial: Trial
+    nonce: str
+    filesystem: str  # the type that the storage layer should give
+    phases: tuple[Phase, ...]
+    processes: tuple[Process, ...]
+    looks: tuple[Look, ...]
+    history: tuple[Json, ...]
+    ledger: Json
+    verifier: str  # name and version
+    starts: int  # containers started for it
+    recovery_ms: tuple[float, ...]  # from the recovering container's start to its barrier
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the evidence says."""
+
+    word: Word
+    why: str = ""  # one line for a person
+    property: str = ""  # of a violation or note
+    look: str = ""
+    differs: Fact | None = None
+    facts: dict[str, int] = field(default_factory=dict)  # per property, over the whole trial
+
+
+@dataclass(frozen=True)
+class LedgerCounts:
+    """Counted from the ledger's own records, never from the subject's word. In effects or requests of one trial."""
+
+    resent: int = 0  # effects that were sent more than once
+    deduped: int = 0  # requests answered from an earlier one with the same key
+    fenced: int = 0  # requests refused by a fence
+    receipts: int = 0  # receipt questions that found one
+    effects: int = 0
+
+
+@dataclass(frozen=True)
+class Result:
+    """One line of a run's journal: a finished trial in brief. All that a report needs."""
+
+    trial: Trial
+    verdict: Verdict
+    hits: tuple[Hit, ...]  # where it was really killed, in order: one a crash
+    recovery_ms: tuple[float, ...]
+    starts: int
+    took_s: float
+    counts: LedgerCounts
+    mount: str = ""
+    verifier: str = ""
+    evidence: str | None = None  # folder, relative to the run, if kept whole
+
+
+def to_json(value: Any) -> Any:
+    """A dataclass of this module (or a container of them) as plain JSON data."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: to_json(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, dict):
+        return {str(k): to_json(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_json(v) for v in value]
+    return value
+
+
+def from_json(kind: type[T], data: Any) -> T:
+    """The reverse of `to_json`. Raises KeyError or TypeError if `data` is not of that shape."""
+    return typing.cast(T, _decode(kind, data))
+
+
+def _decode(kind: Any, data: Any) -> Any:
+    origin, args = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        if data is None:
+            return None
+        return _decode(next(a for a in args if a is not type(None)), data)
+    if origin is tuple:
+        return tuple(_decode(args[0], v) for v in data)
+    if origin is dict:
+        return {k: _decode(args[1], v) for k, v in data.items()}
+    if isinstance(kind, type) and issubclass(kind, enum.Enum):
+        return kind(data)
+    if dataclasses.is_dataclass(kind):
+        hints = typing.get_type_hints(kind)
+        return kind(**{f.name: _decode(hints[f.name], data[f.name]) for f in dataclasses.fields(kind) if f.name in data})  # type: ignore[operator]
+    return data
