@@ -226,5 +226,6 @@ def _decode(kind: Any, data: Any) -> Any:
         return kind(data)
     if dataclasses.is_dataclass(kind):
         hints = typing.get_type_hints(kind)
-        return kind(**{f.name: _decode(hints[f.name], data[f.name]) for f in dataclasses.fields(kind) if f.name in data})  # type: ignore[operator]
+        given = {f.name: _decode(hints[f.name], data[f.name]) for f in dataclasses.fields(kind) if f.name in data}
+        return kind(**given)
     return data
