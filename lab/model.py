@@ -227,5 +227,6 @@ def _decode(kind: Any, data: Any) -> Any:
     if dataclasses.is_dataclass(kind):
         hints = typing.get_type_hints(kind)
         given = {f.name: _decode(hints[f.name], data[f.name]) for f in dataclasses.fields(kind) if f.name in data}
-        return kind(**given)
+        make: Any = kind
+        return make(**given)
     return data
