@@ -1,0 +1,48 @@
+"""The connection to the Docker engine: the only place that opens one.
+
+The engine is found as the `docker` command finds it: DOCKER_HOST, then the current context, then the default socket.
+"""
+
+from __future__ import annotations
+
+import os
+
+import docker
+import docker.errors
+import requests
+
+from lab.engine.errors import EngineUnavailable
+
+CALL_TIMEOUT_S = 120  # one API call; the longest is an image build's silent step
+MIN_API = (1, 41)  # Docker 20.10, the oldest that is tested
+
+
+def connect() -> docker.DockerClient:
+    """A client of the engine, which has answered. Raises EngineUnavailable with what a person can do."""
+    try:
+        client = docker.from_env(timeout=CALL_TIMEOUT_S, version="auto", max_pool_size=32)
+    except (docker.errors.DockerException, requests.exceptions.RequestException, ValueError) as error:
+        raise EngineUnavailable(*_diagnose(str(error))) from error
+    version = client.api.api_version
+    if tuple(int(part) for part in version.split(".")) < MIN_API:
+        raise EngineUnavailable(
+            f"the Docker engine speaks API {version}; the lab needs {MIN_API[0]}.{MIN_API[1]} or newer",
+            "Update it to Docker 20.10 or newer.",
+        )
+    return client
+
+
+def _diagnose(error: str) -> tuple[str, str]:
+    """What failed and what to do, from the SDK's nested message."""
+    where = os.environ.get("DOCKER_HOST", "the default socket")
+    if "Permission denied" in error or "EACCES" in error:
+        return (
+            f"no permission on the Docker engine's socket ({where})",
+            "Add yourself to the group `docker` and log in again, or run as root.",
+        )
+    if "too old" in error or "too new" in error:
+        return f"the Docker engine at {where} and this client do not agree on a version: {error}", "Update the engine."
+    return (
+        f"no Docker engine answers at {where}",
+        "Start it (Docker Desktop, or `systemctl start docker`), or run `make setup` as root on a Debian machine.",
+    )

@@ -1,0 +1,236 @@
+"""What a container says and is told, over one attached connection that is always drained.
+
+A reader thread per connection takes the engine's frames apart and hands standard output to a parser; so a subject can
+never block on a full pipe because the controller was busy. What is kept is bounded: records by number, the log by its
+head and tail.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import struct
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from lab.engine.errors import DeadlinePassed, Interrupted, ServiceFailed
+from lab.model import Hit, Json
+
+RECORD_BYTES = 4096  # the protocol's bound on one record
+LOG_HEAD_BYTES = 8 * 1024
+LOG_TAIL_BYTES = 24 * 1024
+MAX_RECORDS = 200_000  # of one process: a census of an exhaustive workload has some thousands
+MAX_LINE_BYTES = 128 * 1024 * 1024  # one answer of a service: a verifier's copy of a volume is the largest
+TICK_S = 0.25  # how often a wait looks whether the user wants to stop
+
+
+class Parser(Protocol):
+    """Takes standard output and error apart. Called from the reader thread, under the stream's lock."""
+
+    def stdout(self, data: bytes) -> None: ...
+    def stderr(self, data: bytes) -> None: ...
+
+
+class BoundedLog:
+    """The head and the tail of a text, with a remark where the middle was dropped."""
+
+    def __init__(self) -> None:
+        self._head = bytearray()
+        self._tail: deque[bytes] = deque()
+        self._tail_bytes = 0
+        self._dropped = 0
+
+    def add(self, data: bytes) -> None:
+        room = LOG_HEAD_BYTES - len(self._head)
+        if room > 0:
+            self._head += data[:room]
+            data = data[room:]
+        if not data:
+            return
+        self._tail.append(data)
+        self._tail_bytes += len(data)
+        while self._tail_bytes - len(self._tail[0]) > LOG_TAIL_BYTES:
+            gone = len(self._tail.popleft())
+            self._tail_bytes -= gone
+            self._dropped += gone
+
+    def text(self) -> str:
+        tail = b"".join(self._tail)
+        dropped = self._dropped + max(0, len(tail) - LOG_TAIL_BYTES)
+        middle = f"\n… {dropped} bytes not kept …\n".encode() if dropped else b""
+        return (bytes(self._head) + middle + tail[-LOG_TAIL_BYTES:]).decode("utf-8", "replace")
+
+
+class RecordParser:
+    """A subject's output: JSON text sequences (RFC 7464) with the trial's nonce; all else is its log."""
+
+    def __init__(self, nonce: str) -> None:
+        self.log = BoundedLog()
+        self.hits: list[Hit] = []
+        self.history: list[Json] = []
+        self.flooded = False
+        self._nonce = nonce
+        self._open: bytearray | None = None  # a record that has begun
+
+    def stderr(self, data: bytes) -> None:
+        self.log.add(data)
+
+    def stdout(self, data: bytes) -> None:
+        while data:
+            if self._open is None:
+                plain, mark, data = data.partition(b"\x1e")
+                self.log.add(plain)
+                if mark:
+                    self._open = bytearray()
+                continue
+            piece, end, rest = data.partition(b"\n")
+            self._open += piece
+            if len(self._open) > RECORD_BYTES:
+                self._close(is_record=False)
+            elif end:
+                self._close(is_record=True)
+            data = rest
+
+    def _close(self, *, is_record: bool) -> None:
+        text, self._open = bytes(self._open or b""), None
+        record = self._parse(text) if is_record else None
+        if record is None:
+            self.log.add(text + b"\n")
+        elif len(self.hits) + len(self.history) >= MAX_RECORDS:
+            self.flooded = True
+        elif "hit" in record:
+            self.hits.append(record["hit"])
+        else:
+            self.history.append(record)
+
+    def _parse(self, text: bytes) -> Json | None:
+        try:
+            record = json.loads(text)
+            if not isinstance(record, dict) or record.pop("lab", None) != self._nonce:
+                return None
+            if "hit" in record:
+                tags = {str(k): str(v) for k, v in record.get("tags", {}).items()}
+                return {"hit": Hit(str(record["hit"]), int(record["n"]), tags, bool(record.get("barrier", False)))}
+            return record if "op" in record and "type" in record else None
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            return None
+
+
+class LineParser:
+    """A service's output: one JSON object a line on standard output; standard error is its log."""
+
+    def __init__(self) -> None:
+        self.log = BoundedLog()
+        self.answers: deque[Json] = deque()
+        self.flooded = False
+        self._rest = bytearray()
+
+    def stderr(self, data: bytes) -> None:
+        self.log.add(data)
+
+    def stdout(self, data: bytes) -> None:
+        self._rest += data
+        if len(self._rest) > MAX_LINE_BYTES:
+            self.flooded = True
+            self._rest.clear()
+        if b"\n" not in data:
+            return
+        *lines, rest = bytes(self._rest).split(b"\n")
+        self._rest = bytearray(rest)
+        for line in lines:
+            try:
+                answer = json.loads(line)
+            except ValueError:
+                answer = None
+            if isinstance(answer, dict):
+                self.answers.append(answer)
+            else:
+                self.log.add(line + b"\n")
+
+
+class Stream:
+    """An attached container: its parser is fed by a thread until the container ends or the stream is closed."""
+
+    def __init__(self, attached: Any, parser: Parser, stop: threading.Event | None = None) -> None:
+        self._attached = attached
+        # A unix socket comes wrapped in an io object; TLS and ssh give the socket itself.
+        self._socket = getattr(attached, "_sock", attached)
+        self._parser = parser
+        self._changed = threading.Condition()
+        self._ended = False
+        self._stop = stop
+        self._thread = threading.Thread(target=self._pump, name="stream", daemon=True)
+        self._thread.start()
+
+    def send_line(self, data: bytes) -> None:
+        """Write one line to the container's standard input. Raises ServiceFailed if it no longer listens."""
+        try:
+            self._socket.sendall(data + b"\n")
+        except OSError as error:
+            raise ServiceFailed(f"its standard input is closed ({error.strerror or error})") from error
+
+    def close_input(self) -> None:
+        """Close the container's standard input; a service ends by that."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_WR)
+
+    def wait(self, done: Callable[[], bool], timeout_s: float, what: str) -> bool:
+        """Wait until `done()` (called under the lock) or the container has ended: True if done.
+
+        Raises DeadlinePassed with `what` was waited for, and Interrupted if the user wants to stop now.
+        """
+        deadline = time.monotonic() + timeout_s
+        with self._changed:
+            while not done():
+                if self._ended:
+                    return done()
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise DeadlinePassed(f"waited {timeout_s:g} s for {what}")
+                if self._stop is not None and self._stop.is_set():
+                    raise Interrupted(f"stopped while waiting for {what}")
+                self._changed.wait(min(left, TICK_S))
+        return True
+
+    def wait_ended(self, timeout_s: float, what: str) -> None:
+        """Wait until the container's output has ended: all that it ever wrote has then been parsed."""
+        self.wait(lambda: self._ended, timeout_s, what)
+
+    def close(self) -> None:
+        """Let go of the connection; the thread ends. Never raises."""
+        for step in (lambda: self._socket.shutdown(socket.SHUT_RDWR), self._attached.close):
+            with contextlib.suppress(OSError, ValueError):
+                step()
+        self._thread.join(timeout=5)
+
+    def _pump(self) -> None:
+        buffer = bytearray()
+        try:
+            while data := self._socket.recv(65536):
+                buffer += data
+                with self._changed:
+                    self._take_frames(buffer)
+                    self._changed.notify_all()
+        except (OSError, ValueError):
+            pass  # closed under us: the same as an end
+        finally:
+            with self._changed:
+                self._ended = True
+                self._changed.notify_all()
+
+    def _take_frames(self, buffer: bytearray) -> None:
+        """The engine's multiplexed frames: stream number, three zero bytes, length, payload."""
+        while len(buffer) >= 8:
+            kind, length = buffer[0], struct.unpack_from(">I", buffer, 4)[0]
+            if len(buffer) < 8 + length:
+                return
+            payload = bytes(buffer[8 : 8 + length])
+            del buffer[: 8 + length]
+            if kind == 2:
+                self._parser.stderr(payload)
+            else:
+                self._parser.stdout(payload)

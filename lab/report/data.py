@@ -1,0 +1,104 @@
+"""A stored run as frozen data: all that the reports see.
+
+`lab.record` reads it from a run's folder; everything in `lab.report` is a pure view of it. No I/O here, and
+nothing of ours is imported but the model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lab.model import Json, Kind, Result, Trial, Word
+
+#: Verdicts that do not make a campaign red.
+GREEN = frozenset({Word.PASS, Word.NOTE})
+#: Verdicts of trials whose evidence is whole: killed, recovered, judged. Only these count as coverage.
+JUDGED = frozenset({Word.PASS, Word.NOTE, Word.VIOLATION, Word.UNREPRODUCED})
+#: Verdicts that say that a property found a difference which breaks a promise.
+BROKEN = frozenset({Word.VIOLATION, Word.UNREPRODUCED})
+
+
+@dataclass(frozen=True)
+class HookInfo:
+    """One line of the subject's hook catalogue."""
+
+    name: str
+    meaning: str
+    where: str  # "run" or "recovery"
+
+
+@dataclass(frozen=True)
+class BugInfo:
+    """One planted bug of the subject's catalogue."""
+
+    name: str
+    property: str  # that must catch it
+    meaning: str
+    canary: bool = False  # every campaign plants it
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What a campaign must have seen, from `[coverage]` of subject.toml; empty if the subject asks for nothing."""
+
+    windows: tuple[str, ...] = ()
+    by: str = ""
+    values: tuple[str, ...] = ()
+    ledger: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RunData:
+    """A finished or partial run."""
+
+    run: str
+    campaign: str
+    subject: str  # as it was given on the command line, for replay lines
+    seed: int
+    storages: tuple[str, ...]
+    trials: tuple[Trial, ...]  # the plan
+    results: tuple[Result, ...]  # finished trials, in any order
+    hooks: tuple[HookInfo, ...]
+    expected_hooks: int
+    points_known: int  # crash points that the census found; the same on every layer
+    bugs: tuple[BugInfo, ...]
+    coverage: Coverage
+    promises: dict[str, tuple[str, ...]]  # property -> the faults it is claimed to survive
+    environment: Json
+    took_s: float
+    interrupted: bool
+    workloads: int
+    path: Path  # the run's folder
+    _ordered: tuple[Result, ...] = field(init=False, repr=False, compare=False, default=())
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_ordered", tuple(sorted(self.results, key=lambda r: r.trial.ident)))
+
+    @property
+    def ordered(self) -> tuple[Result, ...]:
+        """The results by trial number: workers finish in any order, reports must not show it."""
+        return self._ordered
+
+    def points(self, storage: str | None = None) -> tuple[Result, ...]:
+        """Finished trials that count: crash points, of one layer or of all."""
+        return tuple(r for r in self.ordered if r.trial.kind is Kind.POINT and storage in (None, r.trial.storage))
+
+    def judged(self, storage: str | None = None) -> tuple[Result, ...]:
+        """Those of `points` whose chain of evidence is whole."""
+        return tuple(r for r in self.points(storage) if r.verdict.word in JUDGED)
+
+    def planned(self, storage: str) -> int:
+        """How many crash points the plan has on one layer."""
+        return sum(t.kind is Kind.POINT and t.storage == storage for t in self.trials)
+
+    def failures(self) -> tuple[Result, ...]:
+        """Red trials, worst first. A canary is meant to be red, so none is among them; a probe is, if it failed."""
+        severity = {word: n for n, word in enumerate((Word.VIOLATION, Word.ERROR, Word.UNREPRODUCED, Word.HANG))}
+        red = [r for r in self.ordered if r.trial.kind is not Kind.CANARY and r.verdict.word not in GREEN]
+        return tuple(sorted(red, key=lambda r: severity.get(r.verdict.word, len(severity))))
+
+    def unfinished(self) -> tuple[Trial, ...]:
+        """Trials of the plan that have no result yet."""
+        done = {r.trial.ident for r in self.results}
+        return tuple(t for t in self.trials if t.ident not in done)

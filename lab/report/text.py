@@ -1,0 +1,129 @@
+"""How a report words things: numbers, times, points, differing facts, the line that replays a trial.
+
+Pure functions from data to text. The console, HTML, Markdown and JUnit views share them, so that one thing is
+called the same everywhere.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from typing import Any
+
+from lab.model import Json, Result, Trial, Verdict
+from lab.report.data import RunData
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+
+
+def ident(trial: Trial) -> str:
+    """A trial's number as it is shown and typed."""
+    return f"{trial.ident:04d}"
+
+
+def plural(count: int, noun: str, many: str = "") -> str:
+    """`1 hook`, `1,200 hooks`."""
+    return f"{count:,} {noun if count == 1 else many or noun + 's'}"
+
+
+def duration(seconds: float) -> str:
+    """`4.2 s`, `5 min 58 s`, `2 h 3 min`."""
+    whole = round(seconds)
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def percent(share: float) -> str:
+    """A share as a percentage that is never rounded down: it is used for upper bounds."""
+    digits = 1 if share >= 0.001 else 3
+    scale = 10**digits
+    return f"{-(-share * 100 * scale // 1) / scale:.{digits}f} %"
+
+
+def points(trial: Trial) -> str:
+    """The crash points that the plan gave to a trial: `log.synced#4, then recovery.start#1`."""
+    return ", then ".join(map(str, trial.points)) or "no crash point"
+
+
+def tags(result: Result) -> str:
+    """What the subject said about the first place it was killed at: `class once, tool charge`."""
+    return ", ".join(f"{k} {v}" for k, v in sorted(result.hits[0].tags.items())) if result.hits else ""
+
+
+def value(data: Any) -> str:
+    """An expected or found value on one line."""
+    text = data if isinstance(data, str) else json.dumps(data, sort_keys=True, ensure_ascii=False, default=str)
+    return printable(text)
+
+
+def printable(text: str) -> str:
+    """Without control characters: a subject's last words may be anything, a terminal and XML must survive them."""
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def one_line(text: str, limit: int = 0) -> str:
+    """Printable, its white space run together, and cut to `limit` characters if one is given."""
+    line = " ".join(printable(text).split())
+    return line if not limit or len(line) <= limit else line[: limit - 1] + "…"
+
+
+def promise(data: RunData, verdict: Verdict) -> str:
+    """What was promised, from the subject's own file."""
+    faults = data.promises.get(verdict.property, ())
+    return f"{verdict.property} after {' or '.join(faults)}" if faults else f"{verdict.property}: by nobody"
+
+
+def title(result: Result) -> str:
+    """What a red trial is about: the property that was broken, or the reason in a line."""
+    return result.verdict.property or one_line(result.verdict.why) or "no reason recorded"
+
+
+def details(data: RunData, result: Result) -> list[tuple[str, str]]:
+    """A red trial in labelled lines, all that is needed to understand and to repeat it."""
+    trial, verdict = result.trial, result.verdict
+    known_tags = f"; {tags(result)}" if tags(result) else ""
+    lines = [("point", f"{points(trial)}  (workload {trial.workload}{known_tags})")]
+    if len(result.hits) < len(trial.points):
+        lines.append(("killed at", ", then ".join(map(str, result.hits)) or "nothing: it was never killed"))
+    if verdict.property:
+        lines.append(("promised", promise(data, verdict)))
+    if verdict.why and verdict.why != title(result):
+        lines.append(("why", one_line(verdict.why)))
+    if verdict.differs:
+        where = f"  (look: {verdict.look})" if verdict.look else ""
+        lines += [
+            ("fact", value(verdict.differs.fact) + where),
+            ("expected", value(verdict.differs.expected)),
+            ("found", value(verdict.differs.found)),
+        ]
+        if verdict.differs.why:
+            lines.append(("since", one_line(verdict.differs.why)))
+    if result.evidence:
+        lines.append(("evidence", f"{data.path / result.evidence}/"))
+    return lines
+
+
+def replay(data: RunData, trial: Trial) -> tuple[str, str]:
+    """Two command lines that repeat a trial: from the stored run, and from its seed without it."""
+    subject = shlex.quote(data.subject)
+    return (
+        f"lab replay {data.run} {ident(trial)}",
+        f"lab replay --subject {subject} --seed {data.seed} --trial {ident(trial)}",
+    )
+
+
+def flat(tree: Json, prefix: str = "") -> list[tuple[str, str]]:
+    """A tree of JSON data as (dotted name, value) rows, in the order it was written."""
+    rows: list[tuple[str, str]] = []
+    for key, entry in tree.items():
+        if isinstance(entry, dict) and entry:
+            rows += flat(entry, f"{prefix}{key}.")
+        elif isinstance(entry, list) and all(isinstance(v, str | int | float) for v in entry):
+            rows.append((prefix + key, ", ".join(map(str, entry))))
+        else:
+            rows.append((prefix + key, value(entry)))
+    return rows
