@@ -6,7 +6,8 @@ nothing of ours is imported but the model.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from lab.model import Json, Kind, Result, Trial, Word
@@ -70,15 +71,11 @@ class RunData:
     interrupted: bool
     workloads: int
     path: Path  # the run's folder
-    _ordered: tuple[Result, ...] = field(init=False, repr=False, compare=False, default=())
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_ordered", tuple(sorted(self.results, key=lambda r: r.trial.ident)))
-
-    @property
+    @cached_property
     def ordered(self) -> tuple[Result, ...]:
         """The results by trial number: workers finish in any order, reports must not show it."""
-        return self._ordered
+        return tuple(sorted(self.results, key=lambda r: r.trial.ident))
 
     def points(self, storage: str | None = None) -> tuple[Result, ...]:
         """Finished trials that count: crash points, of one layer or of all."""

@@ -1,0 +1,172 @@
+"""What a campaign covered: hooks killed at, windows by tag, canaries caught, and what is missing for a green run.
+
+Pure functions of a stored run. Only trials whose chain of evidence is whole count: a trial that hung, or that has
+a link missing, proves no coverage.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, fields
+
+from lab.model import Kind, LedgerCounts, Result, Word
+from lab.report.data import BROKEN, BugInfo, RunData
+from lab.report.text import plural
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One hook on one layer: how often something was killed at it, and what became of those trials."""
+
+    kills: int = 0
+    words: tuple[tuple[Word, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Canary:
+    """One planted bug on one layer. It may have several tries; one that catches it is enough."""
+
+    bug: BugInfo
+    storage: str
+    tries: tuple[Result, ...]
+    caught_by: Result | None
+
+
+def hook_table(data: RunData) -> dict[str, dict[str, Cell]]:
+    """Hook -> layer -> cell, for every hook of the catalogue; a second kill inside a recovery counts as well."""
+    kills: Counter[tuple[str, str]] = Counter()
+    words: dict[tuple[str, str], Counter[Word]] = {}
+    for result in data.judged():
+        for hit in result.hits:
+            kills[hit.hook, result.trial.storage] += 1
+        for hook in {hit.hook for hit in result.hits}:
+            words.setdefault((hook, result.trial.storage), Counter())[result.verdict.word] += 1
+    order = list(Word)
+    return {
+        hook.name: {
+            storage: Cell(
+                kills[hook.name, storage],
+                tuple(sorted(words.get((hook.name, storage), {}).items(), key=lambda w: order.index(w[0]))),
+            )
+            for storage in data.storages
+        }
+        for hook in data.hooks
+    }
+
+
+def uncovered(data: RunData, storage: str) -> tuple[str, ...]:
+    """Hooks of the catalogue that nothing was killed at on this layer."""
+    killed = {hit.hook for result in data.judged(storage) for hit in result.hits}
+    return tuple(hook.name for hook in data.hooks if hook.name not in killed)
+
+
+def covered_everywhere(data: RunData) -> int:
+    """How many hooks of the catalogue something was killed at on every layer."""
+    missing = {hook for storage in data.storages for hook in uncovered(data, storage)}
+    return len(data.hooks) - len(missing) if data.storages else 0
+
+
+def owes_every_hook(data: RunData, storage: str) -> bool:
+    """A plan with fewer points than hooks cannot reach them all: it shows its coverage and is not red for it."""
+    return data.planned(storage) >= data.expected_hooks
+
+
+def window_table(data: RunData) -> dict[str, dict[str, int]]:
+    """Window -> value of the tag -> kills on all layers together."""
+    asked = data.coverage
+    kills = Counter(
+        (hit.hook, hit.tags.get(asked.by, "")) for result in data.judged() for hit in result.hits if asked.windows
+    )
+    return {window: {v: kills[window, v] for v in asked.values} for window in asked.windows}
+
+
+def ledger_totals(data: RunData) -> dict[str, int]:
+    """The effect ledger's own counts, over all trials that count."""
+    judged = data.judged()
+    return {f.name: sum(getattr(r.counts, f.name) for r in judged) for f in fields(LedgerCounts)}
+
+
+def facts(data: RunData) -> dict[str, int]:
+    """Facts that were compared, per property; a property that is promised and was never checked has 0."""
+    totals = Counter(dict.fromkeys(sorted(data.promises), 0))
+    for result in data.judged():
+        totals.update(result.verdict.facts)
+    return dict(totals)
+
+
+def canaries(data: RunData) -> tuple[Canary, ...]:
+    """Every (bug, layer) that the plan plants, or that its catalogue says every campaign plants."""
+    catalogue = {bug.name: bug for bug in data.bugs}
+    pairs = {(t.bug or "", t.storage) for t in data.trials if t.kind is Kind.CANARY}
+    pairs |= {(bug.name, storage) for bug in data.bugs if bug.canary for storage in data.storages}
+    tries: dict[tuple[str, str], list[Result]] = {}
+    for result in data.ordered:
+        if result.trial.kind is Kind.CANARY:
+            tries.setdefault((result.trial.bug or "", result.trial.storage), []).append(result)
+    found = []
+    for name, storage in sorted(pairs, key=lambda pair: (pair[0], _position(data, pair[1]))):
+        bug = catalogue.get(name, BugInfo(name, "", "not in the catalogue"))
+        caught = next((r for r in tries.get((name, storage), ()) if _catches(r, bug)), None)
+        found.append(Canary(bug, storage, tuple(tries.get((name, storage), ())), caught))
+    return tuple(found)
+
+
+def _catches(result: Result, bug: BugInfo) -> bool:
+    """A canary is caught by the property that is named for it: by another one, the property's own check may be dead."""
+    return result.verdict.word in BROKEN and bool(bug.property) and result.verdict.property == bug.property
+
+
+def _position(data: RunData, storage: str) -> int:
+    return data.storages.index(storage) if storage in data.storages else len(data.storages)
+
+
+def gaps(data: RunData) -> tuple[str, ...]:
+    """Why a run without a failure would still prove too little (`NO-WORK`), one line a reason; empty if it does not."""
+    if not any(t.kind is Kind.POINT for t in data.trials):
+        return ("the plan has no crash point: nothing was tried",)
+    if not any(r.hits for r in data.judged()):
+        return ("nothing was killed: no trial has a whole chain of evidence", *_unfinished(data))
+    return (*_unfinished(data), *_idle_layers(data), *_dead_checks(data), *_missed_hooks(data), *_missed_coverage(data))
+
+
+def _unfinished(data: RunData) -> list[str]:
+    left = len(data.unfinished())
+    return [f"{left:,} of {plural(len(data.trials), 'trial')} did not run"] if left else []
+
+
+def _idle_layers(data: RunData) -> list[str]:
+    idle = []
+    for storage in data.storages:
+        if not data.planned(storage):
+            idle.append(f"no trial on {storage}")
+        elif not any(r.hits for r in data.judged(storage)):
+            idle.append(f"no kill on {storage}")
+    return idle
+
+
+def _dead_checks(data: RunData) -> list[str]:
+    return [f"{name} checked no fact in the whole campaign" for name, count in facts(data).items() if not count]
+
+
+def _missed_hooks(data: RunData) -> list[str]:
+    reasons = []
+    if len(data.hooks) != data.expected_hooks:
+        reasons.append(f"the catalogue lists {plural(len(data.hooks), 'hook')}, {data.expected_hooks:,} are expected")
+    for storage in data.storages:
+        missing = uncovered(data, storage) if owes_every_hook(data, storage) else ()
+        if missing and data.planned(storage):
+            shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
+            reasons.append(f"{len(missing)} of {plural(len(data.hooks), 'hook')} not killed at on {storage}: {shown}")
+    return reasons
+
+
+def _missed_coverage(data: RunData) -> list[str]:
+    reasons = [
+        f"window {window} was never killed with {data.coverage.by} {tag}"
+        for window, kills in window_table(data).items()
+        for tag, count in kills.items()
+        if not count
+    ]
+    totals = ledger_totals(data)
+    reasons += [f"the effect ledger counted no {name}" for name in data.coverage.ledger if not totals.get(name)]
+    return reasons

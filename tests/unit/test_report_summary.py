@@ -1,0 +1,233 @@
+"""The summary of a run: exit codes, what makes a run NO-WORK, and its numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+from report_data import (
+    BUG,
+    HOOKS,
+    STORAGES,
+    canary_result,
+    green,
+    green_results,
+    point_result,
+    probe_result,
+    replaced,
+    run_of,
+)
+
+from lab.model import Kind, LedgerCounts, Verdict, Word
+from lab.report import coverage
+from lab.report.summary import summarise, to_json
+
+
+def with_words(*words: Word):
+    """A green run of which the first trials on ext4 ended with these words."""
+    return run_of(replaced(green_results(), *(point_result(9 + i, "ext4", w) for i, w in enumerate(words))))
+
+
+@pytest.mark.parametrize(
+    ("words", "exit_code"),
+    [
+        ((), 0),
+        ((Word.NOTE,), 0),
+        ((Word.VIOLATION,), 1),
+        ((Word.UNREPRODUCED,), 2),
+        ((Word.HANG,), 2),
+        ((Word.INVALID,), 2),
+        ((Word.ERROR,), 3),
+        ((Word.ERROR, Word.INVALID, Word.HANG), 3),
+        ((Word.ERROR, Word.VIOLATION), 1),
+        ((Word.UNREPRODUCED, Word.NOTE), 2),
+    ],
+)
+def test_the_exit_code_follows_from_the_worst_that_is_proven(words, exit_code):
+    """A lab that calls an unreproduced violation green, or lets an error hide a proven one, is worth nothing."""
+    assert summarise(with_words(*words)).exit_code == exit_code
+
+
+@pytest.mark.parametrize("word", [Word.PASS, Word.VIOLATION, Word.ERROR])
+def test_an_interrupted_run_says_so_whatever_it_found(word):
+    """A script that sees 130 resumes; the resumed run then says what was found."""
+    assert summarise(dataclasses.replace(with_words(word), interrupted=True)).exit_code == 130
+
+
+def test_a_missed_canary_is_not_enough_evidence():
+    """A property whose check is dead passes everything: its canary is what fails."""
+    summary = summarise(run_of(replaced(green_results(), canary_result(301, "tmpfs", Word.PASS, ""))))
+    assert (summary.canaries_planted, summary.canaries_caught) == (3, 2)
+    assert summary.canaries_missed == ("ack-before-append on tmpfs",)
+    assert summary.exit_code == 2
+    assert summary.no_work == ()
+
+
+def test_a_canary_caught_by_another_property_is_missed():
+    """The named property may be dead although some other one happens to see the bug."""
+    data = run_of(replaced(green_results(), canary_result(301, "tmpfs", Word.VIOLATION, "legal-state")))
+    assert summarise(data).canaries_caught == 2
+
+
+def test_one_try_of_several_is_enough_to_catch_a_canary():
+    """A bug shows only at some points, so several are tried."""
+    summary = summarise(run_of([*green_results(), canary_result(400, "ext4", Word.PASS, "")]))
+    assert (summary.canaries_planted, summary.canaries_caught, summary.exit_code) == (3, 3, 0)
+
+
+def test_a_canary_that_every_campaign_plants_and_this_one_did_not_is_missed():
+    """A planner that forgets the canaries would otherwise report 0 of 0 caught."""
+    summary = summarise(run_of([r for r in green_results() if r.trial.kind is Kind.POINT]))
+    assert (summary.canaries_planted, summary.canaries_caught, summary.exit_code) == (3, 0, 2)
+
+
+def test_canaries_and_probes_count_in_no_verdict_but_a_failed_probe_is_red():
+    """A planted violation is no violation of the subject; a broken enumeration is not a point either."""
+    good, bad = (summarise(run_of([*green_results(), probe_result(500, w)])) for w in (Word.PASS, Word.INVALID))
+    assert good.trials == bad.trials == 120
+    assert good.verdicts == bad.verdicts
+    assert good.verdicts["pass"] == 120
+    assert sum(good.verdicts.values()) == 120
+    assert (good.exit_code, bad.exit_code) == (0, 2)
+
+
+def no_trial():
+    return run_of([r for r in green_results() if r.trial.kind is Kind.CANARY])
+
+
+def no_kill():
+    return run_of([dataclasses.replace(r, hits=()) for r in green_results()])
+
+
+def no_trial_on_a_layer():
+    return run_of([r for r in green_results() if r.trial.storage != "overlay"])
+
+
+def no_kill_on_a_layer():
+    return run_of([dataclasses.replace(r, hits=()) if r.trial.storage == "tmpfs" else r for r in green_results()])
+
+
+def a_property_without_facts():
+    dead = Verdict(Word.PASS, facts={"prefix-durable": 41, "effects-exactly-once": 0})
+    return run_of([dataclasses.replace(r, verdict=dead) for r in green_results()])
+
+
+def a_promise_that_nobody_checks():
+    return green(promises={"legal-state": ("sigkill",)})
+
+
+def an_uncovered_hook():
+    results = [dataclasses.replace(r, hits=r.hits[:1]) if r.trial.storage == "tmpfs" else r for r in green_results()]
+    return run_of(results)
+
+
+def a_catalogue_that_shrank():
+    return green(expected_hooks=len(HOOKS) + 1)
+
+
+def a_window_without_a_class():
+    results = [r for r in green_results() if not any(h.tags.get("class") == "once" for h in r.hits)]
+    return run_of(results)
+
+
+def a_ledger_without_fences():
+    return run_of([dataclasses.replace(r, counts=dataclasses.replace(r.counts, fenced=0)) for r in green_results()])
+
+
+def unfinished():
+    return dataclasses.replace(green(), results=tuple(green_results()[5:]))
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (no_trial, "the plan has no crash point"),
+        (no_kill, "nothing was killed"),
+        (no_trial_on_a_layer, "no trial on overlay"),
+        (no_kill_on_a_layer, "no kill on tmpfs"),
+        (a_property_without_facts, "effects-exactly-once checked no fact"),
+        (a_promise_that_nobody_checks, "legal-state checked no fact"),
+        (an_uncovered_hook, "1 of 4 hooks not killed at on tmpfs: recovery.replayed"),
+        (a_catalogue_that_shrank, "the catalogue lists 4 hooks, 5 are expected"),
+        (a_window_without_a_class, "window intent.landed_unrecorded was never killed with class once"),
+        (a_ledger_without_fences, "the effect ledger counted no fenced"),
+        (unfinished, "5 of 123 trials did not run"),
+    ],
+)
+def test_a_run_that_proves_too_little_is_no_work(make, reason):
+    """Each is a way in which a campaign can be green by doing nothing."""
+    summary = summarise(make())
+    assert any(reason in given for given in summary.no_work), summary.no_work
+    assert summary.exit_code == 2
+
+
+def test_a_trial_without_whole_evidence_covers_no_hook():
+    """An invalid trial printed its hook but was not proven to be killed there."""
+    results = [
+        point_result(r.trial.ident, "ext4", Word.INVALID) if r.trial.storage == "ext4" and len(r.hits) == 2 else r
+        for r in green_results()
+    ]
+    data = run_of(results)
+    assert coverage.uncovered(data, "ext4") == ("recovery.replayed",)
+    assert summarise(data).hooks_covered == 3
+
+
+def test_a_plan_with_fewer_points_than_hooks_owes_no_full_coverage():
+    """50 points cannot reach 96 hooks; the summary still shows how many were covered."""
+    results = [r for r in green_results(21) if len(r.hits) == 1]
+    data = run_of(
+        results,
+        expected_hooks=len(HOOKS) + 40,
+        hooks=HOOKS + tuple(dataclasses.replace(HOOKS[0], name=f"h{i}") for i in range(40)),
+    )
+    summary = summarise(data)
+    assert summary.no_work == ()
+    assert (summary.hooks_covered, summary.hooks_expected) == (3, 44)
+
+
+def test_the_bound_rests_only_on_what_was_drawn_at_random_and_whole():
+    """Points chosen to cover a hook are no sample; three layers of the same points are no larger sample."""
+    summary = summarise(with_words(Word.VIOLATION, Word.INVALID))
+    ext4, tmpfs, _ = summary.layers
+    assert (tmpfs.bound.drawn, tmpfs.bound.failed) == (31, 0)
+    assert (ext4.bound.drawn, ext4.bound.failed) == (30, 1)
+    assert tmpfs.bound.upper == pytest.approx(1 - 0.05 ** (1 / 31))
+    assert summary.bound == ext4.bound
+
+
+def test_summary_json_has_the_keys_that_other_tools_read():
+    """Its shape is an interface: docs/reports.md."""
+    written = json.loads(json.dumps(to_json(summarise(green()))))
+    promised = {"run", "campaign", "seed", "trials", "verdicts", "by_storage", "hooks", "canaries"}
+    promised |= {"container_starts_per_trial", "trials_per_second", "exit_code"}
+    assert promised <= written.keys()
+    assert written["by_storage"]["overlay"] == {word.value: 40 if word is Word.PASS else 0 for word in Word}
+    assert written["hooks"] == {"expected": 4, "covered": 4}
+    assert written["canaries"] == {"planted": 3, "caught": 3, "missed": []}
+    assert written["container_starts_per_trial"] == 3.2
+    assert written["trials_per_second"] == round(123 / 358, 3)
+    assert written["ledger"]["resent"] == 240
+    assert written["second_crashes"] == 24
+
+
+def test_the_order_in_which_trials_finished_changes_nothing():
+    """Four workers finish in any order; a report of the same run must be the same bytes."""
+    assert summarise(green()) == summarise(dataclasses.replace(green(), results=tuple(reversed(green_results()))))
+
+
+def test_a_run_that_has_not_begun_has_a_summary():
+    """`lab show` of a run that was killed at once must not divide by zero."""
+    summary = summarise(dataclasses.replace(green(), results=(), took_s=0.0))
+    assert (summary.trials, summary.trials_per_second, summary.bound) == (0, 0.0, None)
+    assert summary.exit_code == 2
+
+
+def test_ledger_counts_of_canaries_do_not_count_as_coverage():
+    """Only the good subject's fences prove that fences were tried."""
+    results = [
+        dataclasses.replace(r, counts=LedgerCounts(fenced=9) if r.trial.bug == BUG.name else LedgerCounts(resent=1))
+        for r in green_results()
+    ]
+    assert coverage.ledger_totals(run_of(results))["fenced"] == 0
+    assert [c.storage for c in coverage.canaries(run_of(results))] == list(STORAGES)
