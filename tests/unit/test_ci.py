@@ -1,0 +1,106 @@
+"""The two commands and their CI: what they call, that they end, and that red is red."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PASSING = '@echo "===== 3 passed in 0.10s ====="'
+
+
+def dry_run(target: str, **variables: str) -> str:
+    """The commands that make would run, as the shell would see them."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("LAB_", "MAKE", "MFLAGS"))} | variables
+    return subprocess.run(
+        ["make", "-n", target], cwd=ROOT, env=environment, capture_output=True, text=True, check=True, timeout=20
+    ).stdout
+
+
+def expand(commands: str, **variables: str) -> str:
+    """What the shell makes of the last of them."""
+    line = commands.strip().splitlines()[-1]
+    environment = {"PATH": os.environ["PATH"]} | variables
+    return subprocess.run(
+        ["sh", "-c", f"echo {line}"], env=environment, capture_output=True, text=True, check=True, timeout=20
+    ).stdout.strip()
+
+
+def test_lab_ci_is_500_points_on_three_layers_unless_told_otherwise() -> None:
+    """Planted: `$(or $(LAB_STORAGE),ext4,tmpfs,overlay)`, which is ext4 alone: a comma ends an argument in make."""
+    command = ".venv/bin/lab run matrix --storage {} --points {}"
+    assert expand(dry_run("lab-ci")) == command.format("ext4,tmpfs,overlay", 500)
+    variables = {"LAB_STORAGE": "tmpfs", "LAB_POINTS": "7"}
+    assert expand(dry_run("lab-ci", **variables), **variables) == command.format("tmpfs", 7)
+
+
+def test_lab_nightly_is_exhaustive_and_takes_a_shard() -> None:
+    """Planted: a shard that is not passed on: eight machines each run all of it."""
+    assert expand(dry_run("lab-nightly")).endswith("--exhaustive")
+    assert expand(dry_run("lab-nightly", LAB_SHARD="3/8")).endswith("--exhaustive --shard 3/8")
+
+
+def test_every_target_sets_up_before_it_runs() -> None:
+    """Planted: `make lab-ci` on a fresh checkout that expects `make setup` first."""
+    for target in ("lab-ci", "lab-nightly", "test"):
+        assert ".venv/bin/lab setup" in dry_run(target).splitlines()
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """The script of CI alone, in a checkout whose make targets a test writes itself."""
+    (tmp_path / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci" / "run")
+    return tmp_path
+
+
+def targets(checkout: Path, test: str, lab_ci: str) -> None:
+    (checkout / "Makefile").write_text(f".PHONY: test lab-ci\ntest:\n\t{test}\nlab-ci:\n\t{lab_ci}\n")
+
+
+@pytest.mark.parametrize(
+    ("test", "lab_ci", "green"),
+    [(PASSING, "@true", True), (PASSING, "@exit 2", False), (f"{PASSING}; exit 1", "@true", False)],
+)
+def test_ci_is_green_only_if_both_commands_are(checkout: Path, test: str, lab_ci: str, green: bool) -> None:
+    """Planted: the exit status of `tee` taken for that of the tests in front of it."""
+    targets(checkout, test, lab_ci)
+    done = subprocess.run(["bash", ".ci/run"], cwd=checkout, capture_output=True, text=True, timeout=60)
+    assert (done.returncode == 0) is green
+    assert done.stdout.splitlines()[-1] == "===== 3 passed in 0.10s ====="
+
+
+def test_ci_that_is_told_to_end_ends_what_it_runs(checkout: Path) -> None:
+    """Planted: a plain foreground command; bash puts the signal off until it has ended by itself, up to 40 minutes."""
+    targets(checkout, f"@sleep 300 & echo $$! > {checkout}/pid; wait", "@true")
+    with subprocess.Popen(["bash", ".ci/run"], cwd=checkout, stdout=subprocess.DEVNULL) as ci:
+        until = time.monotonic() + 10
+        while not (checkout / "pid").exists() or not (checkout / "pid").read_text():
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        ci.send_signal(signal.SIGTERM)
+        assert ci.wait(10) == 143
+    child = int((checkout / "pid").read_text())
+    while psutil.pid_exists(child) and psutil.Process(child).status() != psutil.STATUS_ZOMBIE:
+        assert time.monotonic() < until, "its child outlived it"
+        time.sleep(0.02)
+
+
+def test_every_action_of_the_workflows_is_pinned_to_a_commit() -> None:
+    """A tag can be moved to other code; a commit cannot."""
+    uses = [
+        line.split("uses:")[1].strip()
+        for path in sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+        for line in path.read_text().splitlines()
+        if "uses:" in line
+    ]
+    assert uses
+    assert [use for use in uses if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v[\d.]+", use)] == []
