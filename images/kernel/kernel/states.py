@@ -1,0 +1,44 @@
+"""THE tables of legal transitions, as data. Whatever changes a state asks here; the hooks are named after the rows."""
+
+from kernel.errors import CorruptError
+
+ATTEMPT = (
+    (None, "created"),  # the task is taken on, or a failed attempt is tried again
+    ("created", "admitted"),  # a slot is free
+    ("created", "cancelled"),  # cancelled before admission
+    ("admitted", "running"),  # it starts
+    ("running", "waiting"),  # its tool call is on its way
+    ("waiting", "running"),  # the call's outcome is recorded
+    ("running", "succeeded"),
+    ("running", "failed"),
+    ("running", "cancelled"),
+    ("running", "timed_out"),  # the next step would pass the deadline
+    ("running", "interrupted"),  # recovery found it without an owner
+    ("waiting", "interrupted"),
+    ("interrupted", "running"),  # resumed
+)
+
+INTENT = (
+    (None, "proposed"),  # the script asks for a call that no intent exists for
+    ("proposed", "dispatched"),  # durable before the request is sent
+    ("dispatched", "applied"),  # the outside has confirmed it
+    ("dispatched", "resolved_failed"),  # the outside declined it
+    ("dispatched", "proposed"),  # certain, behind a fence, that it has not landed
+    ("applied", "resolved_ok"),  # its outcome belongs to the attempt
+)
+
+LEGAL = {"attempt": frozenset(ATTEMPT), "intent": frozenset(INTENT)}
+
+OWNED = ("running", "waiting")  # only a live owner may hold these
+IN_A_SLOT = ("admitted", "running", "waiting", "interrupted")
+
+
+def hook(kind: str, before, to: str) -> str:
+    """The name that the hooks of a transition begin with: `attempt.new-created`."""
+    return f"{kind}.{before or 'new'}-{to}"
+
+
+def check(kind: str, before, to: str, where: str) -> None:
+    """Raise CorruptError unless the table has this transition."""
+    if (before, to) not in LEGAL[kind]:
+        raise CorruptError(f"no {kind} may go from {before or 'nothing'} to {to}", where)
