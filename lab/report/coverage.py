@@ -152,11 +152,15 @@ def _missed_hooks(data: RunData) -> list[str]:
     reasons = []
     if len(data.hooks) != data.expected_hooks:
         reasons.append(f"the catalogue lists {plural(len(data.hooks), 'hook')}, {data.expected_hooks:,} are expected")
+    layers: dict[tuple[str, ...], list[str]] = {}
     for storage in data.storages:
-        missing = uncovered(data, storage) if owes_every_hook(data, storage) else ()
-        if missing and data.planned(storage):
-            shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
-            reasons.append(f"{len(missing)} of {plural(len(data.hooks), 'hook')} not killed at on {storage}: {shown}")
+        if data.planned(storage) and owes_every_hook(data, storage):
+            layers.setdefault(uncovered(data, storage), []).append(storage)
+    for missing, storages in layers.items():
+        shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
+        if missing:
+            count = f"{len(missing)} of {plural(len(data.hooks), 'hook')}"
+            reasons.append(f"{count} not killed at on {', '.join(storages)}: {shown}")
     return reasons
 
 

@@ -1,0 +1,100 @@
+"""A run as JUnit XML, for the test views of CI systems. Pure.
+
+One suite a layer, one for the canaries, one for what a green run must have seen: a CI system that reads nothing but
+this file must not see green where `lab` exits with another code than 0.
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+from lab.model import Kind, Result, Trial, Word
+from lab.report import coverage, text
+from lab.report.data import BROKEN, GREEN, RunData
+from lab.report.headline import headline
+from lab.report.summary import Summary
+
+# What JUnit calls a failure is a broken assertion; an error is a test that could not say.
+_TAG = {word: "failure" if word in BROKEN else "error" for word in Word if word not in GREEN}
+
+
+def render(data: RunData, summary: Summary) -> str:
+    """The XML document as text."""
+    root = ET.Element(
+        "testsuites", name=f"lab {text.printable(data.subject)} {data.campaign}", time=f"{data.took_s:.3f}"
+    )
+    for storage in data.storages:
+        _suite(root, f"{data.campaign}.{storage}", _trial_cases(data, storage))
+    _suite(root, f"{data.campaign}.canaries", _canary_cases(data))
+    _suite(root, f"{data.campaign}.evidence", [_evidence_case(data, summary)])
+    for count in ("tests", "failures", "errors", "skipped"):
+        root.set(count, str(sum(int(suite.get(count, "0")) for suite in root)))
+    ET.indent(root)
+    return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _suite(root: ET.Element, name: str, cases: list[ET.Element]) -> None:
+    suite = ET.SubElement(root, "testsuite", name=name, tests=str(len(cases)))
+    for attribute, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        suite.set(attribute, str(sum(case.find(tag) is not None for case in cases)))
+    suite.set("time", f"{sum(float(case.get('time', '0')) for case in cases):.3f}")
+    for case in cases:
+        case.set("classname", name)
+        suite.append(case)
+
+
+def _trial_cases(data: RunData, storage: str) -> list[ET.Element]:
+    finished = [r for r in data.ordered if r.trial.kind is not Kind.CANARY and r.trial.storage == storage]
+    left = [t for t in data.unfinished() if t.kind is not Kind.CANARY and t.storage == storage]
+    return [_trial_case(data, result) for result in finished] + [_unfinished_case(trial) for trial in left]
+
+
+def _trial_case(data: RunData, result: Result) -> ET.Element:
+    case = _case(_name(result.trial), result.took_s)
+    word = result.verdict.word
+    if word in _TAG:
+        lines = [f"{label}: {said}" for label, said in text.details(data, result)]
+        lines += [f"replay: {line}" for line in text.replay(data, result.trial)]
+        _say(case, _TAG[word], f"{word}: {text.title(result)}", "\n".join(lines), word)
+    elif word is Word.NOTE:
+        ET.SubElement(case, "system-out").text = text.one_line(f"note: {result.verdict.why or text.title(result)}")
+    return case
+
+
+def _unfinished_case(trial: Trial) -> ET.Element:
+    case = _case(_name(trial), 0)
+    ET.SubElement(case, "skipped", message="the run ended before this trial")
+    return case
+
+
+def _canary_cases(data: RunData) -> list[ET.Element]:
+    cases = []
+    for canary in coverage.canaries(data):
+        case = _case(f"{canary.bug.name} on {canary.storage}", sum(r.took_s for r in canary.tries))
+        if canary.caught_by is None:
+            message = (
+                f"planted bug not caught by {canary.bug.property} in {text.plural(len(canary.tries), 'try', 'tries')}"
+            )
+            _say(case, "failure", message, canary.bug.meaning, "canary missed")
+        cases.append(case)
+    return cases
+
+
+def _evidence_case(data: RunData, summary: Summary) -> ET.Element:
+    case = _case("the campaign has seen what it must", 0)
+    if summary.no_work:
+        _say(case, "error", headline(data, summary).sentence, "\n".join(summary.no_work), "NO-WORK")
+    return case
+
+
+def _name(trial: Trial) -> str:
+    kind = "" if trial.kind is Kind.POINT else f"{trial.kind} "
+    return f"{text.ident(trial)} {kind}{text.points(trial)} (workload {trial.workload}, {trial.fault})"
+
+
+def _case(name: str, took_s: float) -> ET.Element:
+    return ET.Element("testcase", name=text.printable(name), time=f"{took_s:.3f}")
+
+
+def _say(case: ET.Element, tag: str, message: str, body: str, kind: str) -> None:
+    ET.SubElement(case, tag, message=text.printable(message), type=kind).text = text.printable(body)

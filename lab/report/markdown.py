@@ -1,0 +1,92 @@
+"""A run as a Markdown summary, for the step summary of a CI job. Pure; all that a subject said is escaped."""
+
+from __future__ import annotations
+
+import re
+
+from lab.model import Word
+from lab.report import text
+from lab.report.console import recovery
+from lab.report.data import RunData
+from lab.report.headline import bound_sentence, headline
+from lab.report.summary import Summary
+
+FAILURES_SHOWN = 20  # GitHub cuts a step summary at 1 MiB; the HTML report has them all
+
+
+def render(data: RunData, summary: Summary) -> str:
+    """The document as text."""
+    final = headline(data, summary)
+    parts = [
+        f"## {'✅' if summary.exit_code == 0 else '❌'} {final.word}: {escape(final.sentence)}",
+        f"{escape(data.subject)} · {data.campaign} `{data.run}` · seed `{data.seed}`",
+        _layers(summary),
+        _covered(summary),
+    ]
+    if summary.no_work or summary.canaries_missed:
+        missed = [f"planted bug not caught: {name}" for name in summary.canaries_missed]
+        reasons = [f"- {escape(reason)}" for reason in (*summary.no_work, *missed)]
+        parts.append("\n".join(["### Not enough evidence", "", *reasons]))
+    if data.failures():
+        parts.append(_failures(data))
+    return "\n\n".join(parts) + "\n"
+
+
+def escape(said: str) -> str:
+    """On one line, with nothing in it that Markdown or HTML would take for its own."""
+    safe = text.one_line(said).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([\\`*_\[\]|#~])", r"\\\1", safe)
+
+
+def _layers(summary: Summary) -> str:
+    head = ["layer", "trials", *Word, "recovery p50 / p95 / max", "hooks", "points tried"]
+    rows = [
+        [
+            escape(layer.storage),
+            f"{layer.trials:,}",
+            *(f"{layer.verdicts[word]:,}" for word in Word),
+            recovery(layer.recovery),
+            f"{layer.hooks_covered:,} of {summary.hooks_expected:,}",
+            f"{layer.points_tried:,} of {summary.points_known:,}",
+        ]
+        for layer in summary.layers
+    ]
+    return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---", *["--:"] * (len(head) - 1)], *rows])
+
+
+def _covered(summary: Summary) -> str:
+    lines = [
+        f"{text.plural(summary.kills, 'real kill')}, {summary.second_crashes:,} of them inside recovery",
+        f"hooks killed at on every layer: {summary.hooks_covered:,} of {summary.hooks_expected:,}",
+        f"canaries caught: {summary.canaries_caught:,} of {summary.canaries_planted:,}",
+        f"effect ledger: {', '.join(f'{count:,} {name}' for name, count in summary.ledger.items())}",
+        f"bound: {bound_sentence(summary)}",
+    ]
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _failures(data: RunData) -> str:
+    failures = data.failures()
+    lines = [
+        "### Red trials",
+        "",
+        "| trial | layer | verdict | point | what | replay |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for result in failures[:FAILURES_SHOWN]:
+        differs = result.verdict.differs
+        what = text.title(result)
+        if differs:
+            what += f": {differs.fact} expected {text.value(differs.expected)}, found {text.value(differs.found)}"
+        trial = result.trial
+        cells = [
+            text.ident(trial),
+            trial.storage,
+            result.verdict.word.value,
+            text.points(trial),
+            text.one_line(what, 300),
+        ]
+        lines.append("| " + " | ".join(map(escape, cells)) + f" | `{text.replay(data, trial)[0]}` |")
+    if len(failures) > FAILURES_SHOWN:
+        lines += ["", f"and {text.plural(len(failures) - FAILURES_SHOWN, 'more')}: `lab show {data.run}`"]
+    return "\n".join(lines)

@@ -1,0 +1,40 @@
+"""Plain text in columns, at most 100 characters wide. Pure."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+WIDTH = 100
+LABEL = 10  # width of the word at the start of a line
+
+
+def align(rows: Sequence[Sequence[str]], left: int = 1, gap: str = "  ") -> list[str]:
+    """The rows as lines: the first `left` columns flush left, the others flush right as numbers are."""
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    return [
+        gap.join(
+            cell.ljust(width) if n < left else cell.rjust(width)
+            for n, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def labelled(label: str, text: str, indent: int = 0) -> list[str]:
+    """`label     text`, wrapped and hung under the text; a word longer than a line is kept whole, to be copied."""
+    start = " " * indent + label.ljust(LABEL)
+    start = start if start.endswith(" ") else start + " "
+    return textwrap.wrap(
+        text or "-",
+        WIDTH,
+        initial_indent=start,
+        subsequent_indent=" " * (indent + LABEL),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def ends(left: str, right: str) -> str:
+    """Two texts at the two ends of a line; one after the other where they do not both fit."""
+    return left + " " * max(2, WIDTH - len(left) - len(right)) + right
