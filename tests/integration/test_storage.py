@@ -1,0 +1,333 @@
+"""Fresh volumes really made, mounted by the engine, used as another user, and gone without a trace."""
+
+from __future__ import annotations
+
+import base64
+import io
+import tarfile
+import threading
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import docker
+import pytest
+
+from lab.engine import images
+from lab.engine.client import connect
+from lab.engine.container import Container, Mount, Spec
+from lab.engine.errors import LabError, ServiceFailed, StorageUnavailable
+from lab.engine.services import AGENT_HOST_CONFIG, Service, storage_agent
+from lab.engine.stream import LineParser
+from lab.storage import LAYERS
+from lab.storage.base import Site, StorageLayer, Volume, remove_volume
+
+pytestmark = pytest.mark.docker
+
+UID = 1000
+LABEL = {"crashlab.test": "storage"}
+BACKING = "cat /sys/block/loop*/loop/backing_file 2>/dev/null || true"
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[docker.DockerClient]:
+    client = connect()
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="module")
+def image(client: docker.DockerClient) -> str:
+    return images.ensure_folders(client, {"storage": images.IMAGES / "storage"}, print)["storage"]
+
+
+@pytest.fixture
+def run() -> str:
+    return f"test-{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture
+def pool(client: docker.DockerClient, run: str) -> Iterator[str]:
+    name = f"lab-{run}-pool"
+    client.volumes.create(name, labels=LABEL)
+    yield name
+    remove_volume(client, name)
+
+
+@pytest.fixture
+def agent(client: docker.DockerClient, run: str, image: str, pool: str) -> Iterator[Service]:
+    with storage_agent(client, run, image, pool) as service:
+        yield service
+
+
+@pytest.fixture
+def site(client: docker.DockerClient, agent: Service, pool: str) -> Site:
+    return Site(client, agent, pool, LABEL, UID)
+
+
+@pytest.fixture(params=sorted(LAYERS))
+def layer(request: pytest.FixtureRequest, site: Site) -> StorageLayer:
+    layer = LAYERS[request.param](site)
+    layer.prepare(tar_of({"log/1.seg": b"sealed", "pages.db": b"pages"}))
+    return layer
+
+
+def tar_of(files: dict[str, bytes], *others: tarfile.TarInfo) -> bytes:
+    """As the engine gives it: entries relative to the volume's root."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        for info in [entry("./", tarfile.DIRTYPE, 0o755), entry("./log/", tarfile.DIRTYPE, 0o700), *others]:
+            tar.addfile(info)
+        for name, content in files.items():
+            info = entry(f"./{name}", tarfile.REGTYPE, 0o600)
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+def entry(name: str, kind: bytes, mode: int, link: str = "") -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.type, info.mode, info.linkname = kind, mode, link
+    info.uid = info.gid = UID
+    return info
+
+
+@contextmanager
+def fresh(layer: StorageLayer, name: str | None = None) -> Iterator[Volume]:
+    volume = layer.fresh(name or f"lab-test-{uuid.uuid4().hex[:8]}")
+    try:
+        yield volume
+    finally:
+        layer.destroy(volume)
+
+
+@contextmanager
+def holder(client: docker.DockerClient, image: str, volume: str) -> Iterator[Any]:
+    """A container that keeps a volume mounted."""
+    container = client.containers.run(
+        image, ["sleep", "60"], detach=True, network_mode="none", labels=LABEL, volumes=[f"{volume}:/data"]
+    )
+    try:
+        yield container
+    finally:
+        container.remove(force=True)
+
+
+def shell(client: docker.DockerClient, image: str, script: str, *volumes: str) -> str:
+    """What a script prints that runs as the subject does: another user, no capability. Raises if it fails."""
+    return client.containers.run(
+        image, ["sh", "-euc", script], user=f"{UID}:{UID}", remove=True, network_mode="none", cap_drop=["ALL"],
+        labels=LABEL, read_only=True, volumes=[f"{v}:/data{n or ''}" for n, v in enumerate(volumes)],
+    ).decode()  # fmt: skip
+
+
+def backing_files(client: docker.DockerClient, image: str) -> set[str]:
+    """What every loop device of the engine's machine is backed by, ours or not."""
+    return set(shell(client, image, BACKING).splitlines())
+
+
+def test_a_fresh_volume_is_the_asked_filesystem_and_belongs_to_the_subject(
+    client: docker.DockerClient, image: str, layer: StorageLayer
+) -> None:
+    """Reported: a fresh ext4 is root's, and a subject gets EACCES; a volume may silently be the engine's own disk."""
+    with fresh(layer) as volume:
+        said = shell(
+            client, image, "echo x > /data/new; ls -A /data | tr '\\n' ' '; stat -c %u:%g:%a /data; "
+            "grep ' /data ' /proc/self/mountinfo", volume.name,
+        )  # fmt: skip
+        listing, line = said.splitlines()
+        there = {"template": "log new pages.db", "archive": "new"}[layer.fill]
+        assert listing == f"{there} {UID}:{UID}:755"
+        assert volume.audit(line) is None
+        assert "not" in (volume.audit(line.replace(f"- {layer.filesystem} ", "- xfs ")) or "")
+
+
+@pytest.mark.parametrize("layer", ["ext4", "overlay"], indirect=True)
+def test_volumes_start_from_the_same_state_and_share_nothing(
+    client: docker.DockerClient, image: str, layer: StorageLayer
+) -> None:
+    """A trial that saw another's files would judge the wrong kernel."""
+    change = "mv /data/log/1.seg /data/log/2.seg; rm /data/pages.db; cat /data/log/2.seg"
+    look = "cat /data/log/1.seg /data/pages.db; stat -c %a /data/log/1.seg"
+    with fresh(layer) as one, fresh(layer) as two:
+        assert shell(client, image, change, one.name) == "sealed"
+        assert shell(client, image, look, two.name) == "sealedpages600\n"
+    with fresh(layer) as three:
+        assert shell(client, image, look, three.name) == "sealedpages600\n"
+
+
+@pytest.mark.parametrize("layer", ["tmpfs"], indirect=True)
+def test_a_tmpfs_is_filled_through_a_container_while_another_holds_it(
+    client: docker.DockerClient, image: str, layer: StorageLayer
+) -> None:
+    """What `fill = "archive"` asks of a trial."""
+    with fresh(layer) as volume, holder(client, image, volume.name):
+        through = client.containers.create(image, ["true"], network_mode="none", volumes=[f"{volume.name}:/data"])
+        try:
+            assert through.put_archive("/data", tar_of({"log/1.seg": b"sealed"}))
+        finally:
+            through.remove(force=True)
+        assert shell(client, image, "cat /data/log/1.seg; stat -c %u:%a /data/log", volume.name) == "sealed1000:700\n"
+
+
+def test_a_destroyed_volume_leaves_nothing(client: docker.DockerClient, image: str, layer: StorageLayer) -> None:
+    """Loop devices are few, and 1,500 trials many."""
+    before, devices = layer.site.agent.request({"do": "space"}), backing_files(client, image)
+    with fresh(layer) as volume:
+        shell(client, image, "dd if=/dev/zero of=/data/big bs=1M count=8 2>&1", volume.name)
+    assert backing_files(client, image) <= devices
+    assert not client.volumes.list(filters={"name": volume.name})
+    after = layer.site.agent.request({"do": "space"})
+    assert after["images"] == before["images"]
+    with fresh(layer, volume.name):
+        pass
+
+
+def test_a_volume_in_use_is_not_pulled_from_under_its_user(
+    client: docker.DockerClient, image: str, site: Site, agent: Service
+) -> None:
+    """A detached device under a live subject would look like a broken disk. The agent says who is to blame."""
+    layer = LAYERS["ext4"](site)
+    layer.prepare(tar_of({}))
+    volume = layer.fresh(f"lab-test-{uuid.uuid4().hex[:8]}")
+    with holder(client, image, volume.name) as container:
+        with pytest.raises(ServiceFailed, match="still mounted; remove the containers"):
+            agent.request({"do": "release", "layer": "ext4", "name": volume.name})
+        assert container.exec_run(["sh", "-c", "echo x > /data/x && sync"]).exit_code == 0
+    remove_volume(client, volume.name)
+    assert not [name for name in backing_files(client, image) if volume.name in name]
+
+
+@pytest.mark.parametrize("how", ["killed", "left"])
+def test_an_agent_that_is_gone_leaves_no_loop_device(
+    client: docker.DockerClient, image: str, site: Site, how: str
+) -> None:
+    """Killed with -9 or left by its lab while the engine has its ext4 mounted: the device goes with the mount."""
+    run = f"test-{uuid.uuid4().hex[:8]}"
+    name = f"lab-test-{uuid.uuid4().hex[:8]}"
+    with ExitStack() as stack:
+        agent = stack.enter_context(storage_agent(client, run, image, site.pool))
+        layer = LAYERS["ext4"](Site(client, agent, site.pool, LABEL, UID))
+        layer.prepare(tar_of({}))
+        mounted, idle = layer.fresh(name), layer.fresh(f"{name}-idle")
+        with holder(client, image, mounted.name) as container:
+            assert len([b for b in backing_files(client, image) if name in b]) == 2
+            if how == "killed":
+                client.api.kill(agent.ident, "SIGKILL")
+            stack.close()
+            assert container.exec_run(["sh", "-c", "echo x > /data/x && sync"]).exit_code == 0
+            assert len([b for b in backing_files(client, image) if name in b]) == 1
+        assert not [b for b in backing_files(client, image) if name in b]
+        for volume in (mounted, idle):
+            remove_volume(client, volume.name)
+
+
+def test_two_labs_on_one_engine_never_share_a_device(client: docker.DockerClient, image: str, pool: str) -> None:
+    """Both ask the kernel for a free device at the same moment and are told the same number."""
+    with ExitStack() as stack:
+        agents = [
+            stack.enter_context(storage_agent(client, f"test-{uuid.uuid4().hex[:8]}", image, pool)) for _ in range(2)
+        ]
+        start = threading.Barrier(len(agents))
+
+        def take(agent: Service) -> list[str]:
+            agent.request(
+                {"do": "prepare", "layer": "ext4", "tar": encoded(b""), "uid": 0, "gid": 0, "size_bytes": 1 << 20}
+            )
+            start.wait(10)
+            return [agent.request({"do": "fresh", "layer": "ext4", "name": f"n{n}"})["device"] for n in range(4)]
+
+        with ThreadPoolExecutor() as threads:
+            devices = [device for taken in threads.map(take, agents) for device in taken]
+        assert len(set(devices)) == 8
+        for agent in agents:
+            for n in range(4):
+                agent.request({"do": "release", "layer": "ext4", "name": f"n{n}"})
+
+
+def encoded(tar: bytes) -> str:
+    return base64.b64encode(tar or tar_of({})).decode()
+
+
+def test_every_layer_can_be_probed_and_says_why_not(
+    client: docker.DockerClient, image: str, pool: str, site: Site
+) -> None:
+    """`lab doctor`. Without the capability to mount, the kernel's own answer is the reason."""
+    for layer in LAYERS.values():
+        layer(site).probe()
+    weaker = {**AGENT_HOST_CONFIG, "cap_add": ["MKNOD", "CHOWN", "DAC_OVERRIDE", "FOWNER"], "auto_remove": False}
+    spec = Spec(
+        image=image, command=["storage-agent"], name=f"lab-test-{uuid.uuid4().hex[:8]}", labels=LABEL, user="0:0",
+        network="none", mounts=[Mount(pool, "/pool")], extra_host_config=weaker,
+    )  # fmt: skip
+    parser = LineParser()
+    container = Container(client, spec, parser)
+    try:
+        container.start()
+        agent = Service("storage agent", container.ident, container.stream, parser)
+        for name, layer in LAYERS.items():
+            with pytest.raises(StorageUnavailable, match=f"{name} cannot be had.*Operation not permitted"):
+                layer(Site(client, agent, pool, LABEL, UID)).probe()
+    finally:
+        container.remove()
+
+
+def test_images_are_not_promised_more_room_than_there_is(agent: Service) -> None:
+    """Sparse images that outgrow their tmpfs give I/O errors to a subject that did nothing wrong."""
+    gigabyte = 1 << 30
+    agent.request({"do": "prepare", "layer": "ext4", "tar": encoded(b""), "uid": 0, "gid": 0, "size_bytes": gigabyte})
+    before = agent.request({"do": "space"})["images"]
+    agent.request({"do": "fresh", "layer": "ext4", "name": "one"})
+    with pytest.raises(ServiceFailed, match="no room for one more ext4 of 1073741824 bytes"):
+        agent.request({"do": "fresh", "layer": "ext4", "name": "two"})
+    agent.request({"do": "release", "layer": "ext4", "name": "one"})
+    assert agent.request({"do": "space"})["images"] == before
+
+
+@pytest.mark.parametrize("layer", ["ext4", "overlay"])
+@pytest.mark.parametrize(
+    ("tar", "why"),
+    [
+        (b"nonsense" * 200, "header"),
+        (tar_of({"../up": b""}), "does not stay inside"),
+        (tar_of({}, entry("/etc/x", tarfile.REGTYPE, 0o600)), "does not stay inside"),
+        (tar_of({"door/x": b""}, entry("door", tarfile.SYMTYPE, 0o777, link="/etc")), "goes through a link"),
+        (tar_of({}, entry("disk", tarfile.BLKTYPE, 0o666)), "neither file, folder nor link"),
+    ],
+)
+def test_a_prepared_state_that_leaves_its_volume_is_refused(agent: Service, layer: str, tar: bytes, why: str) -> None:
+    """The archive holds what a stranger's program wrote, and the agent is root."""
+    size = {"size_bytes": 1 << 20} if layer == "ext4" else {}
+    with pytest.raises(ServiceFailed, match=why):
+        agent.request({"do": "prepare", "layer": layer, "tar": encoded(tar), "uid": UID, "gid": UID, **size})
+    with pytest.raises(ServiceFailed, match="has been prepared yet"):
+        agent.request({"do": "fresh", "layer": layer, "name": "x"})
+
+
+def test_a_state_too_big_for_its_filesystem_is_said_to_be(agent: Service) -> None:
+    """mkfs's own last words, and nothing left of the attempt."""
+    before = agent.request({"do": "space"})
+    with pytest.raises(ServiceFailed, match=r"mkfs\.ext4: "):
+        agent.request({"do": "prepare", "layer": "ext4", "tar": encoded(tar_of({"big": bytes(range(256)) * 8192})),
+                       "uid": UID, "gid": UID, "size_bytes": 1 << 20})  # fmt: skip
+    assert agent.request({"do": "space"})["images"] == before["images"]
+
+
+@pytest.mark.parametrize(
+    ("bad", "why"),
+    [
+        ({"do": "format", "layer": "ext4"}, "no such request"),
+        ({"do": "fresh", "layer": "ntfs", "name": "x"}, "no such request"),
+        ({"do": "fresh", "layer": "overlay", "name": "../x"}, "letters, digits"),
+        ({"do": "fresh", "layer": "overlay"}, "not a request"),
+        ({"do": "release", "layer": "ext4", "name": "never"}, "there is no ext4 volume never"),
+        ({"do": "prepare", "layer": "overlay", "tar": "§", "uid": 0, "gid": 0}, "not base64"),
+    ],
+)
+def test_a_bad_request_is_refused_and_the_agent_lives(agent: Service, bad: dict[str, Any], why: str) -> None:
+    """One wrong call of one trial may not take the storage of all the others."""
+    with pytest.raises(LabError, match=why):
+        agent.request(bad)
+    assert agent.request({"do": "space"})["ok"]
