@@ -77,9 +77,13 @@ class Engine:
             self._advance(task, cursor)
 
     def _collect(self, task, cursor):
-        self._intents.collect(_effect(task, cursor))
-        self._journal.attempt(task["task"], cursor["try"], "running")
-        self._advance(task, cursor)
+        effect = _effect(task, cursor)
+        if self._intents.collect(effect):
+            self._journal.attempt(task["task"], cursor["try"], "running")
+            self._advance(task, cursor)
+        else:  # as after a crash: interrupted, the intent settled, and resumed in a later turn, where the outcome is found
+            self._journal.attempt(task["task"], cursor["try"], "interrupted")
+            self._intents.settle(effect, _unwatched)
 
     def _try_again(self, task, cursor):
         if cursor["try"] + 1 == len(task["tries"]):
@@ -108,3 +112,7 @@ def _step_at(task, cursor):
 def _effect(task, cursor):
     step = _step_at(task, cursor)
     return identity(task["task"], cursor["step"], step["tool"], step["args"])
+
+
+def _unwatched(hook, tags):
+    """A lost reply is settled without the recovery's hooks: they are for where a recovery can die."""

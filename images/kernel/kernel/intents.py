@@ -31,13 +31,12 @@ class Intents:
         self._record_dispatch(effect)
         self._in_flight[effect] = self._send(effect)
 
-    def collect(self, effect: str) -> None:
-        """Wait for the reply to a dispatched effect and record its outcome."""
+    def collect(self, effect: str) -> bool:
+        """Wait for the reply to a dispatched effect and record its outcome. False if no reply will ever come."""
         reply = self._reply(self._in_flight.pop(effect))
-        if reply is None:
-            self.settle(effect, _pass)
-        else:
+        if reply is not None:
             self._record_outcome(effect, reply)
+        return reply is not None
 
     def settle(self, effect: str, reach) -> None:
         """Bring a dispatched intent whose reply will never come to its outcome, by its class.
@@ -127,7 +126,3 @@ class Intents:
 
     def _tags(self, effect):
         return {"class": self._class(effect)}
-
-
-def _pass(hook, tags):
-    """A lost reply in a live run is settled without the recovery's hooks."""

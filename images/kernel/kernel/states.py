@@ -14,7 +14,7 @@ ATTEMPT = (
     ("running", "cancelled"),
     ("running", "timed_out"),  # the next step would pass the deadline
     ("running", "interrupted"),  # recovery found it without an owner
-    ("waiting", "interrupted"),
+    ("waiting", "interrupted"),  # the same, or the reply that it waits for is lost
     ("interrupted", "running"),  # resumed
 )
 
