@@ -3,6 +3,8 @@
 Only regular files count; links and sockets are not followed, and `lost+found` belongs to the filesystem.
 """
 
+# No pathlib: it would cost milliseconds of each start, and this is started for every trial.
+# ruff: noqa: PTH123
 from __future__ import annotations
 
 import io
@@ -20,7 +22,7 @@ class TooLarge(Exception):
 
 
 def read(root: str) -> Tree:
-    """Every regular file below `root`, by its path relative to it. Raises TooLarge, or OSError if one cannot be read."""
+    """Every regular file below `root`, by its path relative to it. Raises TooLarge or OSError."""
     tree: Tree = {}
     room = LIMIT
     folders = [""]
