@@ -24,8 +24,9 @@ Key = tuple[int, tuple[CrashPoint, ...], str]  # workload, points, fault: what t
 def compare(first: RunData, second: RunData | None = None) -> str:
     """The comparison as text. With two runs, each layer that either has is compared with the same one of the other."""
     lines = _within(first) if second is None else _between(first, second)
-    legend = "≠ differs from the first column; ×1.2 is a ratio to it, and proves nothing on a busy machine"
-    return "\n".join([*lines, "", *labelled("legend", legend)]) + "\n"
+    legend = "≠ differs from the first column; ×1.2 is a ratio to it, and only an indication"
+    bound = "of the failure rate of untried points, 95 %, from those drawn at random alone"
+    return "\n".join([*lines, "", *labelled("*", bound), *labelled("legend", legend)]) + "\n"
 
 
 def _within(data: RunData) -> list[str]:

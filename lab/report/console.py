@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lab.model import Result, Word
+from lab.model import Kind, Result, Word
 from lab.report import coverage
 from lab.report.data import RunData
 from lab.report.headline import bound_sentence, headline
@@ -130,10 +130,12 @@ def no_work_block(summary: Summary) -> list[str]:
     return [head, *(line for reason in summary.no_work for line in labelled("missing", reason, indent=2))]
 
 
-def trial_line(result: Result, done: int, total: int) -> str:
-    """One finished trial on one line, for `-v` and for `lab show RUN`."""
+def trial_line(result: Result, done: str = "") -> str:
+    """One finished trial on one line; `done` is how far the campaign is, `12/1500`, while it runs."""
     trial = result.trial
-    kind = "" if trial.kind == "point" else f"{trial.kind} {trial.bug or ''}".strip() + ": "
-    head = f"{done:>{len(str(total))}}/{total}  {ident(trial)}  {trial.storage:<8} {result.verdict.word:<12} "
-    tail = f"  {result.took_s:.2f} s"
-    return head + one_line(f"{kind}{points(trial)} (workload {trial.workload})", WIDTH - len(head) - len(tail)) + tail
+    kind = "" if trial.kind is Kind.POINT else f"{trial.kind} {trial.bug or ''}".strip() + ": "
+    head = f"{done}  " if done else ""
+    head += f"{ident(trial)}  {trial.storage:<7}  {result.verdict.word:<12}  "
+    tail = f"  {result.took_s:5.2f} s"
+    room = WIDTH - len(head) - len(tail)
+    return head + one_line(f"{kind}{points(trial)} (workload {trial.workload})", room).ljust(room) + tail

@@ -94,12 +94,18 @@ def _environment() -> Environment:
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=_printable,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     made.globals.update(symbol=SYMBOLS.get, recovery=recovery)
     made.filters.update(plural=text.plural, duration=text.duration, number="{:,}".format)
     return made
+
+
+def _printable(value: object) -> object:
+    """HTML forbids control characters even escaped; `Markup` is our own and stays as it is."""
+    return value if isinstance(value, Markup) or not isinstance(value, str) else text.printable(value)
 
 
 def _card(data: RunData, result: Result) -> FailureCard:

@@ -61,6 +61,10 @@ class Tally:
         if result.trial.kind is Kind.POINT:
             self._words.setdefault(result.trial.storage, Counter())[result.verdict.word] += 1
 
+    def position(self) -> str:
+        """`  12/1500`."""
+        return f"{self.done:>{len(str(self.total))}}/{self.total}"
+
     def rate(self) -> float:
         """Trials per second over the last half minute, or since the start if that is less."""
         now = self._now()
@@ -121,9 +125,9 @@ class LiveProgress:
         """Count it; a red trial is also said at once, above the bar."""
         with self._lock:
             self._tally.add(result)
-            done, total = self._tally.done, self._tally.total
+            line = trial_line(result, self._tally.position())
         if _is_red(result):
-            self._console.print(Text(trial_line(result, done, total)), soft_wrap=True)
+            self._console.print(Text(line), soft_wrap=True)
 
     def stop(self) -> None:
         """Take the bar away. May be called twice, or before `start`."""
@@ -155,7 +159,7 @@ class PlainProgress:
         with self._lock:
             self._tally.add(result)
             if _is_red(result):
-                self._write(trial_line(result, self._tally.done, self._tally.total))
+                self._write(trial_line(result, self._tally.position()))
             if self._now() - self._said_at >= LINE_EVERY_S or self._tally.done == self._tally.total:
                 self._said_at = self._now()
                 self._write(self._line())
@@ -178,13 +182,13 @@ class LineProgress:
 
     def start(self, total: int) -> None:
         """Begin to count."""
-        self._done, self._total = 0, total
+        self._tally = Tally((), total)
 
     def finished(self, result: Result) -> None:
         """Write its line; whole lines, whatever the threads do."""
         with self._lock:
-            self._done += 1
-            self._write(trial_line(result, self._done, self._total))
+            self._tally.add(result)
+            self._write(trial_line(result, self._tally.position()))
 
     def stop(self) -> None:
         """Nothing is held."""

@@ -28,11 +28,13 @@ class UnknownTrial(Exception):
 def show_run(data: RunData) -> str:
     """A run: where it ran, its end table, and a line for each trial that was not green."""
     lines = [f"run {data.run}  {data.campaign} of {data.subject}, seed {data.seed}", ""]
-    lines += [line for name, said in flat(data.environment) for line in labelled(name.ljust(20), one_line(said, 300))]
+    where = flat(data.environment)
+    width = max((len(name) for name, _ in where), default=0) + 2
+    lines += [line for name, said in where for line in labelled(name, one_line(said), width=width)]
     red = [r for r in data.ordered if r.verdict.word not in GREEN and r.trial.kind is not Kind.CANARY]
     if red:
         lines += ["", f"{plural(len(red), 'red trial')}; one whole: lab show {data.run} {ident(red[0].trial)}"]
-        lines += [trial_line(r, n, len(red)) for n, r in enumerate(red, start=1)]
+        lines += [trial_line(r) for r in red]
     return "\n".join([*lines, "", end_text(data, summarise(data))])
 
 
@@ -52,7 +54,8 @@ def show_trial(data: RunData, wanted: int, evidence: Evidence | None = None) -> 
         kept = "in brief: the journal's line alone (lab run --evidence all keeps every trial whole)"
         return "\n".join([*lines, "", *_counts(result), *labelled("evidence", kept)]) + "\n"
     parts = (_timeline, _processes, _looks, _history, _ledger)
-    return "\n".join([*lines, "", *_counts(result), *(line for part in parts for line in ["", *part(evidence)])]) + "\n"
+    lines += ["", *_counts(result), *_asked(evidence), *(line for part in parts for line in ["", *part(evidence)])]
+    return "\n".join(lines) + "\n"
 
 
 def _head(trial: Trial, said: str) -> list[str]:
@@ -84,6 +87,11 @@ def _counts(result: Result) -> list[str]:
 def _hit(hit: Hit) -> str:
     said = ", ".join(f"{k} {v}" for k, v in sorted(hit.tags.items()))
     return f"{hit} ({said})" if said else str(hit)
+
+
+def _asked(evidence: Evidence) -> list[str]:
+    """What the volume's mount must have been; `mount` above and in each process is what was read from inside."""
+    return labelled("asked", f"mount {one_line(_pairs(evidence.mount))}")
 
 
 def _timeline(evidence: Evidence) -> list[str]:
@@ -144,11 +152,10 @@ def _history(evidence: Evidence) -> list[str]:
 
 def _record(record: dict[str, Any]) -> str:
     if record.get("died"):
-        return one_line(f"  process {record.get('process')} was killed here", WIDTH)
+        return f"  process {record.get('process')} was killed here"
     rest = {k: v for k, v in record.items() if k not in ("process", "id", "type", "op")}
-    who = f"{record.get('process')}/{record.get('id')}"
-    said = f"{who:<5} {record.get('type', ''):<6}  {record.get('op', '')} {_pairs(rest)}"
-    return "  " + one_line(said, WIDTH - 2)
+    head = f"  {record.get('process')}/{record.get('id')}".ljust(8) + f"{one_line(str(record.get('type', ''))):<8}"
+    return head + one_line(f"{record.get('op', '')} {_pairs(rest)}", WIDTH - len(head))
 
 
 def _ledger(evidence: Evidence) -> list[str]:
@@ -157,7 +164,8 @@ def _ledger(evidence: Evidence) -> list[str]:
     lines = [f"ledger, {plural(len(entries), 'record')} in order"]
     for kind, entry in sorted(entries, key=lambda pair: pair[1].get("seq", 0)):
         rest = {k: v for k, v in entry.items() if k != "seq"}
-        lines.append("  " + one_line(f"{entry.get('seq', '?'):>3}  {kind:<7}  {_pairs(rest)}", WIDTH - 2))
+        head = f"  {entry.get('seq', '?'):>4}  {kind:<7}  "
+        lines.append(head + one_line(_pairs(rest), WIDTH - len(head)))
     return lines
 
 

@@ -21,15 +21,15 @@ def align(rows: Sequence[Sequence[str]], left: int = 1, gap: str = "  ") -> list
     ]
 
 
-def labelled(label: str, text: str, indent: int = 0) -> list[str]:
+def labelled(label: str, text: str, indent: int = 0, width: int = LABEL) -> list[str]:
     """`label     text`, wrapped and hung under the text; a word longer than a line is kept whole, to be copied."""
-    start = " " * indent + label.ljust(LABEL)
+    start = " " * indent + label.ljust(width)
     start = start if start.endswith(" ") else start + " "
     return textwrap.wrap(
         text or "-",
         WIDTH,
         initial_indent=start,
-        subsequent_indent=" " * (indent + LABEL),
+        subsequent_indent=" " * (indent + width),
         break_long_words=False,
         break_on_hyphens=False,
     )
