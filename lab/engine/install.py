@@ -24,7 +24,7 @@ import psutil
 import requests
 
 from lab.engine.client import connect
-from lab.engine.errors import EngineUnavailable, LabError
+from lab.engine.errors import EngineUnavailable, LabError, UsageError
 from lab.engine.host import LAST_LINES, Say, can_install_packages, install_packages, locked, state_folder
 
 # Program → Debian package. docker.io only suggests iptables, but without it dockerd does not start.
@@ -147,7 +147,7 @@ def stop_engine(say: Say) -> None:
 
 
 def stop(daemon: Daemon, say: Say) -> None:
-    """Stop the recorded dockerd. Raises EngineUnavailable if containers still run on it or it does not end."""
+    """Stop the recorded dockerd. Raises UsageError if containers run on it, EngineUnavailable if it does not end."""
     with locked(daemon.state / "engine.lock", LOCK_WAIT_S, say):
         process = _ours(daemon)
         if process is None:
@@ -155,7 +155,7 @@ def stop(daemon: Daemon, say: Say) -> None:
             daemon.record.unlink(missing_ok=True)
             return
         if running := _running_containers(daemon.socket):
-            raise EngineUnavailable(
+            raise UsageError(
                 f"the engine still runs {len(running)} containers, of another lab perhaps: {', '.join(running)}",
                 "`lab gc` removes what dead runs left. End the rest, then stop the engine.",
             )

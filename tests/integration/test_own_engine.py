@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from lab.engine import install
-from lab.engine.errors import EngineUnavailable
+from lab.engine.errors import EngineUnavailable, UsageError
 from lab.engine.host import run
 from lab.engine.install import Daemon
 
@@ -78,7 +78,7 @@ def test_an_engine_on_which_containers_run_is_not_stopped(daemon: Daemon) -> Non
     client.api.import_image_from_data(sleep_alone(), repository="test", tag="sleep")
     container = client.containers.run("test:sleep", ["/bin/sleep", "60"], name="at-work", network="none", detach=True)
     try:
-        with pytest.raises(EngineUnavailable, match="at-work"):
+        with pytest.raises(UsageError, match="at-work"):
             install.stop(daemon, print)
         assert install.answers(daemon.socket)
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
@@ -92,6 +93,47 @@ def test_ci_that_is_told_to_end_ends_what_it_runs(checkout: Path) -> None:
     while psutil.pid_exists(child) and psutil.Process(child).status() != psutil.STATUS_ZOMBIE:
         assert time.monotonic() < until, "its child outlived it"
         time.sleep(0.02)
+
+
+def run_beside(checkout: Path, before: str, during: str, other_ci: bool) -> list[str]:
+    """Run CI where the record of the lab's engine says `before`, and `during` once the tests have run.
+
+    Returns the calls of `lab`. Its place is taken by a script that notes them: what is tested is when CI calls it.
+    """
+    state, calls = checkout / "state", checkout / "calls"
+    state.mkdir()
+    if before:
+        (state / "engine.json").write_text(before)
+    script = checkout / ".ci" / "run"
+    script.write_text(script.read_text().replace("state=/var/lib/crashlab", f"state={state}"))
+    lab = checkout / ".venv" / "bin" / "lab"
+    lab.parent.mkdir(parents=True)
+    lab.write_text(f'#!/bin/sh\necho "$@" >>{calls}\n')
+    lab.chmod(0o755)
+    targets(checkout, f"@printf %s '{during}' >{state}/engine.json", "@true")
+    with (state / "ci.lock").open("w") as lock:
+        if other_ci:
+            fcntl.flock(lock, fcntl.LOCK_SH)
+        subprocess.run(["bash", ".ci/run"], cwd=checkout, capture_output=True, check=True, timeout=60)
+    return calls.read_text().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("before", "during", "other_ci", "calls"),
+    [
+        ("", "ours", False, ["gc", "engine stop"]),
+        ("a user's", "a user's", False, ["gc"]),
+        ("", "", False, ["gc"]),
+        ("dead", "ours", False, ["gc", "engine stop"]),
+        ("", "ours", True, ["gc"]),
+    ],
+)
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root is ever given an engine by the lab")
+def test_ci_stops_the_engine_that_it_started_and_no_other(
+    checkout: Path, before: str, during: str, other_ci: bool, calls: list[str]
+) -> None:
+    """Planted: the engine stopped whenever the lab had started it, under the user's own lab or a second CI run."""
+    assert run_beside(checkout, before, during, other_ci) == calls
 
 
 def test_every_action_of_the_workflows_is_pinned_to_a_commit() -> None:
