@@ -122,7 +122,7 @@ def run_beside(checkout: Path, before: str, during: str, other_ci: bool) -> list
     ("before", "during", "other_ci", "calls"),
     [
         ("", "ours", False, ["gc", "engine stop"]),
-        ("a user's", "a user's", False, ["gc"]),
+        ("of a user", "of a user", False, ["gc"]),
         ("", "", False, ["gc"]),
         ("dead", "ours", False, ["gc", "engine stop"]),
         ("", "ours", True, ["gc"]),
@@ -132,7 +132,7 @@ def run_beside(checkout: Path, before: str, during: str, other_ci: bool) -> list
 def test_ci_stops_the_engine_that_it_started_and_no_other(
     checkout: Path, before: str, during: str, other_ci: bool, calls: list[str]
 ) -> None:
-    """Planted: the engine stopped whenever the lab had started it, under the user's own lab or a second CI run."""
+    """Planted: the engine stopped whenever the lab had started it, under of a user lab or a second CI run."""
     assert run_beside(checkout, before, during, other_ci) == calls
 
 
