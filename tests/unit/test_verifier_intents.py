@@ -245,7 +245,8 @@ def test_a_question_about_an_intent_that_is_not_in_the_log_is_found() -> None:
         state.request(do, "3/9/charge/{}", 1, result, **{"class": "once", "key": "3/9/charge/{}"})
         assert differs(state)["found"] == "none"
     state = finished()
-    state.request("send", CHARGE, None, "malformed")
+    malformed = {"seq": 99, "do": None, "result": "malformed", "why": "no effect", "reply": "sent"}
+    state.ledgers[1]["requests"].append(malformed)
     assert differs(state)["found"] == "malformed"
 
 
