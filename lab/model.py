@@ -128,6 +128,8 @@ class Look:
     process: int  # the process that was looked at, dead or still
     properties: dict[str, Finding]
     mount: str = ""
+    history: int = 0  # how many lines of the trial's history it was told
+    ledger: Json = field(default_factory=dict)  # the snapshot that it was told
 
 
 @dataclass(frozen=True)
@@ -145,7 +147,7 @@ class Evidence:
 
     trial: Trial
     nonce: str
-    filesystem: str  # the type that the storage layer should give
+    mount: Json  # what the volume's line of mountinfo must say (lab.storage.mountinfo.Expected)
     phases: tuple[Phase, ...]
     processes: tuple[Process, ...]
     looks: tuple[Look, ...]

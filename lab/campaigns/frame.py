@@ -1,0 +1,190 @@
+"""What every campaign stands in: images, services, layers and crew of a run; the record; the trials; the reports.
+
+A campaign adds what to run (a census and a plan) and what of it must have been seen.
+"""
+
+from __future__ import annotations
+
+import platform
+import signal
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from types import FrameType
+
+import docker
+
+from lab.crew import Crew, Stop, crew
+from lab.engine import images
+from lab.engine.client import connect
+from lab.engine.errors import Interrupted, UsageError
+from lab.model import Json, Result, Trial, Verdict, Word
+from lab.plan import Plan
+from lab.prepare import prepare, workloads
+from lab.record import Header, Record, new_run_id
+from lab.run import run_plan
+from lab.storage.base import StorageLayer
+from lab.stored import recorded_subject
+from lab.subject import Subject
+from lab.subject import load as load_subject
+from lab.worker import Images, Services, Setting, open_layers, open_services
+
+OWN_IMAGES = ("base", "storage", "ledger")
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for, whatever the campaign."""
+
+    campaign: str
+    subject: str
+    seed: int
+    storages: tuple[str, ...]
+    workers: int
+    keep_evidence: bool
+    bug: str | None = None
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Everything that trials of one run need, ready."""
+
+    setting: Setting
+    services: Services
+    layers: Mapping[str, StorageLayer]
+    crew: Crew
+
+
+@contextmanager
+def interruptible(say: Say) -> Iterator[Stop]:
+    """Turns SIGINT and SIGTERM into a wish to stop: the first finishes what runs, the second stops now."""
+    stop = Stop()
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        stop.ask()
+        say("stopping now" if stop.now.is_set() else "stopping: what runs is finished (again: stop now)")
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def new_stage(request: Request, subject: Subject, workload_count: int, stop: Stop, say: Say) -> Iterator[Stage]:
+    """Build what is missing, open services, layers and crew, prepare the state. All is released on the way out."""
+    client = connect()
+    tags = images.ensure(client, OWN_IMAGES, say)
+    subject_image = images.resolve(client, subject.subject.image, subject.folder, say)
+    verifier_image = images.resolve(client, subject.verifier.image, subject.folder, say)
+    run = new_run_id(uuid.uuid4().hex)
+    prepared_workload, scripts = workloads(subject, request.seed, workload_count)
+    with ExitStack() as stack:
+        services = stack.enter_context(open_services(client, run, Images(**tags)))
+        layers = open_layers(services, request.storages, subject.subject.uid)
+        workers = stack.enter_context(crew(services, layers, request.workers, stop))
+        made = list(
+            workers.each([prepared_workload], lambda w, script: prepare(services, w, subject, subject_image, script))
+        )
+        if not made:
+            raise Interrupted("stopped before the first trial")
+        prepared = made[0]
+        for layer in layers.values():
+            layer.prepare(prepared.archive)
+        setting = Setting(run, request.seed, subject, subject_image, verifier_image, scripts, prepared)
+        yield Stage(setting, services, layers, workers)
+
+
+@contextmanager
+def old_stage(record: Record, storages: Sequence[str], worker_count: int, stop: Stop) -> Iterator[Stage]:
+    """The stage of a run that is on disk: the same images, workloads and prepared state. Raises LabError."""
+    header, subject = record.header(), recorded_subject(record)
+    client = connect()
+    tags = header.environment["images"]
+    for tag in (header.subject_image, header.verifier_image, *(tags[name] for name in OWN_IMAGES)):
+        images.resolve(client, tag, subject.folder, lambda _: None)
+    scripts, prepared = record.inputs()
+    setting = Setting(header.run, header.seed, subject, header.subject_image, header.verifier_image, scripts, prepared)
+    # A name of its own for this session's services: what a killed session left is another's to remove.
+    session = f"{header.run}-{uuid.uuid4().hex[:4]}"
+    with ExitStack() as stack:
+        services = stack.enter_context(open_services(client, session, Images(**{n: tags[n] for n in OWN_IMAGES})))
+        layers = open_layers(services, storages, subject.subject.uid)
+        for layer in layers.values():
+            layer.prepare(prepared.archive)
+        workers = stack.enter_context(crew(services, layers, worker_count, stop))
+        yield Stage(setting, services, layers, workers)
+
+
+def new_record(request: Request, stage: Stage) -> Record:
+    """Write down what is run on what, before anything is killed."""
+    setting = stage.setting
+    header = Header(
+        run=setting.run,
+        campaign=request.campaign,
+        subject=request.subject,
+        seed=request.seed,
+        storages=request.storages,
+        workers=request.workers,
+        keep_all_evidence=request.keep_evidence,
+        bug=request.bug,
+        subject_image=setting.subject_image,
+        verifier_image=setting.verifier_image,
+        environment=environment(stage.services.client, stage),
+    )
+    record = Record.create(header)
+    record.write("subject.json", setting.subject.model_dump(mode="json"))
+    record.write_inputs(setting.workloads, setting.prepared)
+    return record
+
+
+def environment(client: docker.DockerClient, stage: Stage) -> Json:
+    """What the run stands on, for the record: a result is worth little without it."""
+    info, version = client.info(), client.version()
+    services = stage.services.images
+    tags = {"base": services.base, "storage": services.storage, "ledger": services.ledger}
+    used = [*tags.values(), stage.setting.subject_image, stage.setting.verifier_image]
+    return {
+        "engine": {"version": version["Version"], "api": version["ApiVersion"], "driver": info["Driver"]},
+        "kernel": version["KernelVersion"],
+        "architecture": info["Architecture"],
+        "cpus": info["NCPU"],
+        "memory_bytes": info["MemTotal"],
+        "controller": {"python": platform.python_version(), "system": platform.platform()},
+        "images": tags,
+        "image_digests": {tag: client.images.get(tag).id for tag in used},
+        "filesystems": {name: layer.filesystem for name, layer in stage.layers.items()},
+        "packages": list(images.packages(client, services.base)),
+    }
+
+
+def carry_out(record: Record, plan: Plan, stage: Stage, stop: Stop, finished: Callable[[Result], None]) -> None:
+    """Run every trial of the plan that has no result yet. Whatever happens, the journal says how the session ended."""
+    bugs = {bug.name: bug.property for bug in stage.setting.subject.bugs}
+
+    def catches(trial: Trial, verdict: Verdict) -> bool:
+        return verdict.word is Word.VIOLATION and verdict.property == bugs.get(trial.bug or "")
+
+    keep = record.header().keep_all_evidence
+    record.begin_session()
+    ended = False
+    try:
+        for result in run_plan(plan.trials, stage.setting, stage.crew, record, keep_evidence=keep, catches=catches):
+            finished(result)
+        ended = True
+    finally:
+        record.end_session(interrupted=not ended or stop.soon.is_set())
+
+
+def checked(request: Request) -> Subject:
+    """The subject that was asked for, if the request fits it. Raises UsageError."""
+    subject = load_subject(request.subject)
+    if request.bug is not None:
+        subject.bug(request.bug)
+    if len(set(request.storages)) != len(request.storages):
+        raise UsageError("a storage layer is named twice")
+    return subject

@@ -1,0 +1,160 @@
+"""The commands that run trials: a new campaign, one that is resumed, one trial that is replayed."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+
+from rich.console import Console
+
+from lab import plan as plans
+from lab import reports
+from lab.campaigns import matrix
+from lab.campaigns.frame import (
+    Request,
+    Say,
+    Stage,
+    carry_out,
+    checked,
+    interruptible,
+    new_record,
+    new_stage,
+    old_stage,
+)
+from lab.crew import Stop
+from lab.engine import gc
+from lab.engine.client import connect
+from lab.engine.errors import UsageError
+from lab.model import Kind, Verdict, Word, to_json
+from lab.plan import Plan
+from lab.record import Record
+from lab.report.progress import CampaignProgress, LineProgress, progress_for
+from lab.trial import run_trial
+
+MakeProgress = Callable[[str, tuple[str, ...]], CampaignProgress]
+
+
+def run_matrix(
+    request: Request, options: matrix.Options, shard: tuple[int, int] | None, say: Say, progress: MakeProgress
+) -> int:
+    """A whole matrix campaign; the command's exit code."""
+    subject = checked(request)
+    with interruptible(say) as stop:
+        with new_stage(request, subject, matrix.WORKLOADS, stop, say) as stage:
+            record = new_record(request, stage)
+            with record.locked():
+                found = matrix.census(stage.setting, stage.crew, options, say)
+                plan = matrix.make_plan(stage.setting, options, found)
+                if shard is not None:
+                    plan = plans.shard(plan, *shard)
+                record.write("census.json", to_json(found))
+                record.write_plan(plan)
+                say(_plan_line(plan, stage, request, found))
+                _run(record, plan, stage, stop, progress)
+        return _end(record, stop, say)
+
+
+def resume(name: str, say: Say, progress: MakeProgress) -> int:
+    """Finish a run that was stopped, each trial exactly once; the command's exit code."""
+    record = Record.find(name)
+    header = record.header()
+    with interruptible(say) as stop:
+        with record.locked():
+            plan = record.plan()
+            _collect(record, say)
+            left = len(plan.trials) - len(record.results())
+            say(f"resume   {header.run}: {left:,} of {len(plan.trials):,} trials left")
+            with old_stage(record, header.storages, header.workers, stop) as stage:
+                _run(record, plan, stage, stop, progress)
+            _collect(record, say)
+        return _end(record, stop, say)
+
+
+def replay(name: str, trial: int, times: int, keep: bool, say: Say) -> int:
+    """Run one trial of a stored run again, by itself; 0 if it ends as it is recorded, each time."""
+    record = Record.find(name)
+    found = [t for t in record.plan().trials if t.ident == trial]
+    if not found:
+        raise UsageError(f"run {record.path.name} has no trial {trial}", f"`lab show {record.path.name}` lists them.")
+    recorded = {r.trial.ident: r.verdict for r in record.results()}.get(trial)
+    points = " then ".join(str(point) for point in found[0].points)
+    say(f"replay   trial {trial} of {record.path.name}: {points} on {found[0].storage}")
+    same = 0
+    with interruptible(say) as stop, old_stage(record, (found[0].storage,), 1, stop) as stage:
+        for number in range(1, times + 1):
+            folder = f"replays/{trial:04d}/{number}"
+            for outcome in stage.crew.each(
+                found,
+                lambda worker, t: run_trial(t, stage.setting, worker, keep_evidence=True, keep_containers=keep),
+            ):
+                record.write_evidence(folder, outcome.evidence, outcome.verdict, outcome.volumes)
+                same += _same(recorded, outcome.verdict)
+                say(_replay_line(number, outcome.verdict, str(record.path / folder)))
+        if keep:
+            say(f"kept     its containers and volume (label crashlab.run={stage.services.run}); `lab gc` removes them")
+    if recorded is None:
+        return 0
+    say(f"the same as recorded ({_in_words(recorded)}): {same} of {times}")
+    return 0 if same == times else 2
+
+
+def progress_maker(console: Console, verbose: bool, say: Say) -> MakeProgress:
+    """How progress is shown: a line a trial if asked for, else a bar on a terminal, else lines now and then."""
+    if verbose:
+        return lambda campaign, storages: LineProgress(say)
+    return lambda campaign, storages: progress_for(campaign, storages, console)
+
+
+def _run(record: Record, plan: Plan, stage: Stage, stop: Stop, make: MakeProgress) -> None:
+    header = record.header()
+    done = {r.trial.ident for r in record.results()}
+    progress = make(header.campaign, header.storages)
+    progress.start(len([t for t in plan.trials if t.ident not in done and t.kind is not Kind.CANARY]) + _canaries(plan))
+    try:
+        carry_out(record, plan, stage, stop, progress.finished)
+    finally:
+        with contextlib.suppress(OSError):  # a closed terminal must not hide why a run ended
+            progress.stop()
+
+
+def _end(record: Record, stop: Stop, say: Say) -> int:
+    code = reports.finish(record, say)
+    if stop.soon.is_set():
+        say(f"stopped  `lab resume {record.path.name}` finishes it")
+        return 130
+    return code
+
+
+def _collect(record: Record, say: Say) -> None:
+    for gone in gc.collect(connect(), dead_run=record.path.name):
+        say(f"gc       {gone.run}: {len(gone.containers)} containers, {len(gone.volumes)} volumes removed")
+
+
+def _canaries(plan: Plan) -> int:
+    return len({(t.bug, t.storage) for t in plan.trials if t.kind is Kind.CANARY})
+
+
+def _plan_line(plan: Plan, stage: Stage, request: Request, found: plans.Census) -> str:
+    points = [t for t in plan.trials if t.kind is Kind.POINT]
+    layers = len(request.storages)
+    parts = [f"{len(points):,} trials = {len(points) // layers:,} points × {layers} layers"]
+    parts += [f"{len(found.runs)} workloads", f"{len(stage.setting.subject.hooks)} hooks"]
+    probes = sum(t.kind is Kind.PROBE for t in plan.trials)
+    if probes:
+        parts.append(f"{probes:,} probes")
+    if _canaries(plan):
+        parts.append(f"{_canaries(plan)} canaries")
+    return "plan     " + " · ".join(parts)
+
+
+def _same(recorded: Verdict | None, now: Verdict) -> bool:
+    return recorded is not None and (recorded.word, recorded.property) == (now.word, now.property)
+
+
+def _in_words(verdict: Verdict) -> str:
+    return f"{verdict.word} of {verdict.property}" if verdict.property else str(verdict.word)
+
+
+def _replay_line(number: int, verdict: Verdict, folder: str) -> str:
+    why = f": {verdict.why}" if verdict.word is not Word.PASS else ""
+    return f"{number:>6}   {_in_words(verdict)}{why}\n         evidence {folder}"

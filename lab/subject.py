@@ -1,0 +1,249 @@
+"""Reads a `subject.toml` with its catalogues: what is tested, by which commands, and what it promises.
+
+The built-in subjects are read by the same code from the same kind of file; nothing here knows one by name.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Literal, TypeVar
+
+import pydantic
+import pydantic_core
+from pydantic import BaseModel, ConfigDict, Field
+
+from lab.engine.errors import UsageError
+from lab.workloads import FAMILIES
+
+IMAGES = Path(__file__).resolve().parent.parent / "images"
+Command = Annotated[tuple[str, ...], Field(min_length=1)]
+FileT = TypeVar("FileT", bound="Table")
+
+
+class Table(BaseModel):
+    """A table of a TOML file. Unknown keys and wrong types are errors, never ignored."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SubjectTable(Table):
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,30}$")]
+    image: str  # "build:DIR" or the name of an image that is there
+    data: Annotated[str, Field(pattern=r"^/[a-z0-9/_-]+$")]
+    uid: Annotated[int, Field(gt=0)] = 1000  # root would need no permission that a promise could depend on
+    run: Command
+    recover: Command
+    memory_mb: Annotated[int, Field(ge=16, le=4096)] = 128
+
+
+class WorkloadTable(Table):
+    kind: str | None = None
+    files: tuple[str, ...] = ()
+
+    @pydantic.model_validator(mode="after")
+    def _one_source(self) -> WorkloadTable:
+        if (self.kind is None) == (not self.files):
+            raise ValueError("give either `kind` or `files`")
+        if self.kind is not None and self.kind not in FAMILIES:
+            raise ValueError(f"`kind` is none of {', '.join(FAMILIES)}")
+        if len(self.files) == 1:
+            raise ValueError("`files` needs two or more: the first one prepares the state, the others are killed")
+        return self
+
+
+class HooksTable(Table):
+    catalogue: str
+    expected: Annotated[int, Field(gt=0)]
+    barrier: str = "recovery.done"
+
+
+class VerifierTable(Table):
+    image: str
+    command: Command
+
+
+class LedgerTable(Table):
+    hold_at: str | None = None
+
+
+class CoverageTable(Table):
+    """What a campaign must have seen; see `docs/subjects.md`."""
+
+    windows: tuple[str, ...] = ()
+    by: str = ""
+    values: tuple[str, ...] = ()
+    ledger: tuple[Literal["resent", "deduped", "fenced", "receipts"], ...] = ()
+
+
+class Deadlines(Table):
+    """Seconds for each phase; the reasons stand in `docs/subjects.md`."""
+
+    ready: Annotated[float, Field(gt=0, le=600)] = 20
+    hook: Annotated[float, Field(gt=0, le=600)] = 30
+    kill: Annotated[float, Field(gt=0, le=600)] = 10
+    recovery: Annotated[float, Field(gt=0, le=600)] = 30
+    resume: Annotated[float, Field(gt=0, le=600)] = 30
+    look: Annotated[float, Field(gt=0, le=600)] = 20
+
+
+class BugsTable(Table):
+    catalogue: str
+    prefix: Command
+
+
+class Hook(Table):
+    """One line of the catalogue."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z_]+(\.[a-z_>-]+)+$")]
+    meaning: Annotated[str, Field(min_length=1)]
+    where: Literal["run", "recovery"]
+    after: tuple[str, ...] = ()
+
+
+class Bug(Table):
+    """A planted bug: a known-bad variant that a property must catch at one of its points."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
+    meaning: Annotated[str, Field(min_length=1)]
+    property: str
+    points: Command
+    tags: dict[str, str] = {}
+    canary: bool = False
+
+
+class _File(Table):
+    subject: SubjectTable
+    workload: WorkloadTable
+    hooks: HooksTable
+    verifier: VerifierTable
+    promises: dict[str, tuple[str, ...]]
+    ledger: LedgerTable = LedgerTable()
+    coverage: CoverageTable = CoverageTable()
+    deadlines_s: Deadlines = Deadlines()
+    bugs: BugsTable | None = None
+
+
+class _Hooks(Table):
+    hook: tuple[Hook, ...]
+
+
+class _Bugs(Table):
+    bug: tuple[Bug, ...]
+
+
+class Subject(Table):
+    """A subject, whole: the tables of its file, its catalogues, and the folder that its paths are relative to."""
+
+    folder: Path
+    subject: SubjectTable
+    workload: WorkloadTable
+    hooks: tuple[Hook, ...]
+    expected_hooks: int
+    barrier: str
+    verifier: VerifierTable
+    promises: dict[str, tuple[str, ...]]
+    ledger: LedgerTable
+    coverage: CoverageTable
+    deadlines: Deadlines
+    bugs: tuple[Bug, ...]
+    bug_prefix: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return self.subject.name
+
+    def bug(self, name: str) -> Bug:
+        """The planted bug of that name. Raises UsageError."""
+        for bug in self.bugs:
+            if bug.name == name:
+                return bug
+        names = ", ".join(b.name for b in self.bugs) or "none"
+        raise UsageError(f"subject {self.name} has no planted bug {name!r}", f"It has: {names}.")
+
+    def command(self, base: tuple[str, ...], bug: str | None) -> tuple[str, ...]:
+        """`run` or `recover`, of the good program or of one with a planted bug."""
+        if bug is None:
+            return base
+        return tuple(part.replace("{bug}", bug) for part in self.bug_prefix) + base
+
+
+def load(name_or_path: str) -> Subject:
+    """The subject of that name in `images/`, or of the `subject.toml` at that path. Raises UsageError."""
+    path = Path(name_or_path)
+    if path.suffix != ".toml" and "/" not in name_or_path:
+        path = IMAGES / name_or_path / "subject.toml"
+        if not path.is_file():
+            built_in = ", ".join(sorted(p.parent.name for p in IMAGES.glob("*/subject.toml")))
+            raise UsageError(
+                f"no subject {name_or_path!r}", f"Built in: {built_in}. Yours: the path of its subject.toml."
+            )
+    elif path.is_dir():
+        path = path / "subject.toml"
+    file = _read(_File, path)
+    folder = path.resolve().parent
+    hooks = _read(_Hooks, folder / file.hooks.catalogue).hook
+    bugs = _read(_Bugs, folder / file.bugs.catalogue).bug if file.bugs else ()
+    subject = Subject(
+        folder=folder,
+        subject=file.subject,
+        workload=file.workload,
+        hooks=hooks,
+        expected_hooks=file.hooks.expected,
+        barrier=file.hooks.barrier,
+        verifier=file.verifier,
+        promises=file.promises,
+        ledger=file.ledger,
+        coverage=file.coverage,
+        deadlines=file.deadlines_s,
+        bugs=bugs,
+        bug_prefix=file.bugs.prefix if file.bugs else (),
+    )
+    _check_references(subject, path)
+    return subject
+
+
+def _check_references(subject: Subject, path: Path) -> None:
+    """Every hook that a file names must be in the catalogue, and the catalogue must be as long as it is said to be."""
+    names = [hook.name for hook in subject.hooks]
+    if len(names) != len(set(names)):
+        twice = sorted({n for n in names if names.count(n) > 1})
+        raise UsageError(f"{path}: the hook catalogue lists {', '.join(twice)} twice")
+    if len(names) != subject.expected_hooks:
+        raise UsageError(
+            f"{path}: [hooks] expected = {subject.expected_hooks}, but the catalogue lists {len(names)}",
+            "If you added or removed a hook on purpose, change the number.",
+        )
+    named = {subject.barrier: "[hooks] barrier"}
+    named |= dict.fromkeys(subject.coverage.windows, "[coverage] windows")
+    named |= {point: f"bug {bug.name}" for bug in subject.bugs for point in bug.points}
+    named |= {hook: f"`after` of hook {h.name}" for h in subject.hooks for hook in h.after}
+    if subject.ledger.hold_at:
+        named[subject.ledger.hold_at] = "[ledger] hold_at"
+    for hook, where in named.items():
+        if hook not in names:
+            raise UsageError(f"{path}: {where} names the hook {hook!r}, which is not in the catalogue")
+
+
+def _read(kind: type[FileT], path: Path) -> FileT:
+    """A TOML file of that shape. Raises UsageError with the place and the reason."""
+    try:
+        data = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is not TOML: {error}") from error
+    try:
+        return kind.model_validate(data)
+    except pydantic.ValidationError as error:
+        lines = [f"{'.'.join(str(part) for part in e['loc']) or 'file'}: {_plain(e)}" for e in error.errors()]
+        raise UsageError(f"{path}:\n    " + "\n    ".join(lines), "docs/subjects.md describes every key.") from error
+
+
+def _plain(error: pydantic_core.ErrorDetails) -> str:
+    """A validation error in a person's words."""
+    if error["type"] == "extra_forbidden":
+        return "unknown key"
+    if error["type"] == "missing":
+        return "missing"
+    return f"{error['msg']} (found {error['input']!r})"

@@ -1,0 +1,343 @@
+"""One trial's life, phase by phase, each with a deadline and a place in the evidence.
+
+A fresh volume; the verifier first, which also keeps a tmpfs alive; process 1 to its crash point; the fault; a look; a
+new container that recovers (and may be struck there, too); a look while it stands at its barrier; the resumed work to
+its end; a last look with the ledger drained. Whatever happens, everything that was made is released.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+
+import faults
+from lab.engine.container import Mount, Spec
+from lab.engine.errors import DeadlinePassed, Interrupted, LabError
+from lab.engine.services import LABEL_ROLE, SOCKETS
+from lab.model import CrashPoint, Evidence, Failure, Hit, Json, Kind, Look, Phase, Trial, Verdict, Word, to_json
+from lab.process import SubjectProcess, TrialEnded
+from lab.storage.base import Volume
+from lab.verdict import judge
+from lab.verifier import Verifier
+from lab.worker import Setting, Worker
+
+VERIFIER_MB = 256  # it keeps what its looks saw; a subject's volume is 64 MB at most, and usually some 100 kB
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A finished trial: its evidence, its verdict, and what each look saw, if that was to be kept."""
+
+    evidence: Evidence
+    verdict: Verdict
+    volumes: tuple[bytes, ...]  # gzipped tars, one a look
+
+
+def run_trial(
+    trial: Trial, setting: Setting, worker: Worker, *, keep_evidence: bool, keep_containers: bool = False
+) -> Outcome:
+    """Run one trial to its verdict. Raises Interrupted; every other failure is part of the evidence."""
+    return _Life(trial, setting, worker).run(keep_evidence=keep_evidence, keep_containers=keep_containers)
+
+
+def take_census(setting: Setting, worker: Worker, workload: int, storage: str, first: CrashPoint | None) -> list[Hit]:
+    """Every hit, in order, of a run without a fault; or of the recovery after a first crash point, up to the barrier.
+
+    Raises LabError if the run does not come to its end.
+    """
+    points = (first,) if first else ()
+    life = _Life(Trial(0, Kind.POINT, storage, workload, points), setting, worker, census=True)
+    evidence = life.run(keep_evidence=False, keep_containers=False).evidence
+    if evidence.failure is not None:
+        where = f" after {first}" if first else ""
+        raise LabError(f"the census of workload {workload} on {storage}{where} failed: {evidence.failure.what}")
+    return life.census_hits
+
+
+class _Life:
+    """A trial while it lives. `run` is the story; the rest are its phases."""
+
+    def __init__(self, trial: Trial, setting: Setting, worker: Worker, *, census: bool = False) -> None:
+        self._trial = trial
+        self._setting = setting
+        self._worker = worker
+        self._census = census
+        self._subject = setting.subject
+        self._deadlines = setting.subject.deadlines
+        self._layer = worker.layers[trial.storage]
+        self._nonce = uuid.uuid4().hex[:16]
+        self._name = f"lab-{setting.run}-{trial.ident}-{self._nonce[:6]}"
+        self._began_s = time.monotonic()
+        self._phases: list[Phase] = []
+        self._processes: list[SubjectProcess] = []
+        self._history: list[Json] = []
+        self._looks: list[Look] = []
+        self._recovery_ms: list[float] = []
+        self._ledger: Json = {"requests": [], "effects": []}
+        self._failure: Failure | None = None
+        self._starts = 0
+        self._verifier: Verifier | None = None
+        self._mount: Json = {"filesystem": self._layer.filesystem}
+        self.census_hits: list[Hit] = []
+
+    def run(self, *, keep_evidence: bool, keep_containers: bool) -> Outcome:
+        volumes: tuple[bytes, ...] = ()
+        with ExitStack() as stack:
+            try:
+                self._work(stack)
+            except TrialEnded as end:
+                self._fail(end.word, end.what)
+            except DeadlinePassed as error:
+                self._fail(Word.HANG, str(error))
+            except Interrupted:
+                raise
+            except Exception as error:  # noqa: BLE001 - whatever fails here is the lab's fault, and must be said
+                self._fail(Word.ERROR, f"{type(error).__name__}: {error}")
+            evidence = self._evidence()
+            verdict = judge(evidence, self._subject.promises)
+            if self._verifier is not None and (keep_evidence or verdict.word is not Word.PASS):
+                volumes = self._copies()
+            if keep_containers:
+                stack.pop_all()
+        return Outcome(evidence, verdict, volumes)
+
+    def _work(self, stack: ExitStack) -> None:
+        with self._phase("volume"):
+            volume = stack.enter_context(self._fresh_volume())
+            socket = stack.enter_context(self._ledger_socket())
+        with self._phase("verifier"):
+            verifier = None if self._census else stack.enter_context(self._started_verifier(volume))
+        pending = list(self._trial.points)
+        while True:
+            point = pending.pop(0) if pending else None
+            process = self._start(stack, volume, socket, point)
+            if process.seen.number == 1 and verifier is not None:
+                with self._phase("hello"):
+                    verifier.hello(self._deadlines.ready)
+            if self._reaches(process, point):
+                self._strike(process)
+                self._look("killed", process)
+            else:
+                break
+        self._finish(process)
+
+    # The phases, in the order of a trial.
+
+    @contextmanager
+    def _fresh_volume(self) -> Iterator[Volume]:
+        volume = self._layer.fresh(self._name)
+        self._mount = to_json(volume.expected)
+        try:
+            yield volume
+        finally:
+            self._layer.destroy(volume)
+
+    @contextmanager
+    def _ledger_socket(self) -> Iterator[str]:
+        """The trial's socket. A first crash while a request is on its way makes the ledger hold that request."""
+        workload = self._setting.workloads[self._trial.workload]
+        held = [p.occurrence for p in self._trial.points if p.process == 1 and p.hook == self._subject.ledger.hold_at]
+        rules = {**ledger_rules(workload), "hold": held}
+        answer = self._worker.ledger.request({"do": "open", "trial": self._name, "rules": rules})
+        try:
+            yield str(answer["socket"])
+        finally:
+            self._worker.ledger.request({"do": "close", "trial": self._name})
+
+    @contextmanager
+    def _started_verifier(self, volume: Volume) -> Iterator[Verifier]:
+        spec = self._spec(
+            "verifier", self._setting.verifier_image, self._subject.verifier.command, VERIFIER_MB, tmp_mb=64
+        )
+        data = self._subject.subject.data
+        spec = replace(spec, environment={"LAB_DATA": data}, mounts=[Mount(volume.name, data, read_only=True)])
+        verifier = Verifier(self._worker.client, spec, self._worker.stop)
+        self._verifier = verifier
+        try:
+            verifier.start()
+            self._starts += 1
+            yield verifier
+            verifier.finish()
+        finally:
+            verifier.remove()
+
+    def _start(self, stack: ExitStack, volume: Volume, socket: str, point: CrashPoint | None) -> SubjectProcess:
+        number = len(self._processes) + 1
+        table = self._subject.subject
+        command = self._subject.command(table.run if number == 1 else table.recover, self._trial.bug)
+        spec = self._spec(f"process-{number}", self._setting.subject_image, command, table.memory_mb)
+        mounts = [Mount(volume.name, table.data), Mount(self._worker.sockets_volume, SOCKETS, read_only=True)]
+        spec = replace(spec, environment=self._environment(number, socket, point), mounts=mounts)
+        with self._phase("start" if number == 1 else "restart"):
+            process = SubjectProcess(
+                self._worker.client,
+                spec,
+                number=number,
+                armed=str(point) if point else None,
+                nonce=self._nonce,
+                data=table.data,
+                deadlines=self._deadlines,
+                stop=self._worker.stop,
+            )
+            self._processes.append(process)
+            stack.callback(process.remove)
+            if number == 1 and self._layer.fill == "archive":
+                self._worker.client.api.put_archive(process.ident, table.data, self._setting.prepared.archive)
+            process.start()
+            self._starts += 1
+        return process
+
+    def _environment(self, number: int, socket: str, point: CrashPoint | None) -> dict[str, str]:
+        environment = {
+            "LAB_NONCE": self._nonce,
+            "LAB_WORKLOAD": self._setting.workload_texts[self._trial.workload],
+            "LAB_LEDGER": socket,
+        }
+        if point is not None:
+            environment["LAB_HOOK"] = str(point)
+        elif self._census:
+            environment["LAB_CENSUS"] = "1"
+        if number > 1 and not self._census:
+            environment["LAB_BARRIER"] = self._subject.barrier
+        return environment
+
+    def _reaches(self, process: SubjectProcess, point: CrashPoint | None) -> bool:
+        """True if it now stands at its armed hook; False at the barrier, or at its end if it was to get there."""
+        recovering = process.seen.number > 1
+        if self._census and point is None:
+            self._end_census(process)
+            return False
+        with self._phase("recovery" if recovering else "hook"):
+            limit_s = self._deadlines.recovery if recovering else self._deadlines.hook
+            hit = process.wait_hit(limit_s, f"`{self._subject.barrier}`" if recovering else f"hook {point}")
+            if hit is None:
+                return self._ended_early(process, point)
+            if recovering and hit.barrier and hit.hook == self._subject.barrier:
+                self._recovery_ms.append(1000 * (time.monotonic() - process.started_s))
+                return False
+            if str(hit) != str(point):
+                raise TrialEnded(Word.INVALID, f"it stands at {hit}, but {point} was armed")
+            process.confirm_alive(hit)
+            return True
+
+    def _ended_early(self, process: SubjectProcess, point: CrashPoint | None) -> bool:
+        code = process.seen.exit_code
+        if process.seen.number > 1:
+            word = Word.VIOLATION if code != 0 else Word.INVALID
+            raise TrialEnded(word, f"recovery ended with exit code {code} before its barrier{process.last_words()}")
+        if self._trial.kind is Kind.PROBE and code == 0:
+            return False
+        raise TrialEnded(Word.INVALID, f"it ended with exit code {code} before {point}{process.last_words()}")
+
+    def _strike(self, process: SubjectProcess) -> None:
+        with self._phase("kill"):
+            faults.find(self._trial.fault).strike(process)
+        self._history += [*process.history, {"process": process.seen.number, "died": True}]
+
+    def _look(self, name: str, process: SubjectProcess) -> None:
+        if self._verifier is None:
+            return
+        with self._phase(f"look:{name}"):
+            answer = self._worker.ledger.request({"do": "drain" if name == "end" else "snapshot", "trial": self._name})
+            self._ledger = answer["ledger"]
+            live = [] if process.seen.killed else process.history
+            history = [*self._history, *live]
+            request = {
+                "workload": self._setting.workloads[self._trial.workload],
+                "prepared": self._setting.prepared.told,
+                "history": history,
+                "ledger": self._ledger,
+            }
+            look = self._verifier.look(name, process.seen.number, request, self._deadlines.look)
+            look = replace(look, history=len(history), ledger=self._ledger)
+            self._looks.append(look)
+
+    def _finish(self, process: SubjectProcess) -> None:
+        """From the barrier to the end. A probe, which was never stopped, is at its end already."""
+        if self._census:
+            return
+        if process.seen.number > 1:
+            self._look("recovered", process)
+            with self._phase("resume"):
+                process.release()
+                code = process.wait_exit(self._deadlines.resume)
+            if code != 0:
+                raise TrialEnded(Word.VIOLATION, f"the resumed work ended with exit code {code}{process.last_words()}")
+        self._look("end", process)
+        self._history += process.history
+
+    def _end_census(self, process: SubjectProcess) -> None:
+        with self._phase("census"):
+            code = process.wait_exit(self._deadlines.resume)
+        if code != 0:
+            raise TrialEnded(Word.INVALID, f"it ended with exit code {code}{process.last_words()}")
+        self.census_hits = process.hits
+        if process.seen.number > 1:
+            names = [hit.hook for hit in self.census_hits]
+            if self._subject.barrier not in names:
+                raise TrialEnded(Word.INVALID, f"its recovery never hit {self._subject.barrier}")
+            self.census_hits = self.census_hits[: names.index(self._subject.barrier) + 1]
+
+    # What it leaves.
+
+    def _copies(self) -> tuple[bytes, ...]:
+        """What each look saw, for `lab verify`; none if the verifier cannot say."""
+        assert self._verifier is not None
+        try:
+            found = [self._verifier.copy(n, self._deadlines.look) for n in range(1, len(self._looks) + 1)]
+        except LabError:
+            return ()
+        return tuple(copy for copy in found if copy is not None)
+
+    def _evidence(self) -> Evidence:
+        for process in self._processes:
+            process.note_log()
+        return Evidence(
+            trial=self._trial,
+            nonce=self._nonce,
+            mount=self._mount,
+            phases=tuple(self._phases),
+            processes=tuple(p.seen for p in self._processes),
+            looks=tuple(self._looks),
+            history=tuple(self._history),
+            ledger=self._ledger,
+            verifier=self._verifier.version if self._verifier else "",
+            starts=self._starts,
+            recovery_ms=tuple(self._recovery_ms),
+            failure=self._failure,
+        )
+
+    def _fail(self, word: Word, what: str) -> None:
+        self._failure = Failure(word, self._phases[-1].name if self._phases else "volume", what)
+
+    @contextmanager
+    def _phase(self, name: str) -> Iterator[None]:
+        began = time.monotonic()
+        self._phases.append(Phase(name, 1000 * (began - self._began_s), 0.0))
+        at = len(self._phases) - 1
+        try:
+            yield
+        finally:
+            self._phases[at] = replace(self._phases[at], took_ms=1000 * (time.monotonic() - began))
+
+    def _spec(self, role: str, image: str, command: tuple[str, ...], memory_mb: int, tmp_mb: int = 16) -> Spec:
+        uid = self._subject.subject.uid
+        return Spec(
+            image=image,
+            command=command,
+            name=f"{self._name}-{role}",
+            labels={**self._worker.labels, LABEL_ROLE: role},
+            user=f"{uid}:{uid}",
+            network=f"container:{self._worker.holder}",
+            memory_mb=memory_mb,
+            tmp_mb=tmp_mb,
+        )
+
+
+def ledger_rules(workload: Json) -> dict[str, list[str]]:
+    """The ledger's rules that a workload states as data: effects declined, and effects whose first reply is lost."""
+    rules = workload.get("ledger", {})
+    return {"decline": list(rules.get("decline", [])), "lose_reply": list(rules.get("lose_reply", []))}

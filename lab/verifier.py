@@ -1,0 +1,76 @@
+"""The verifier's container, as a trial uses it: started first, which also keeps a tmpfs alive; asked by JSON lines.
+
+If it dies, says nothing in time or answers nonsense, that is the lab's error, never a pass.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from collections.abc import Mapping
+
+import docker
+
+from lab.engine.container import Container, Spec
+from lab.engine.errors import DeadlinePassed, ServiceFailed
+from lab.engine.stream import LineParser
+from lab.model import Finding, Json, Look, from_json
+
+
+class Verifier:
+    """A verifier container. `hello` waits for its first line; then `look` as often as there is something to look at."""
+
+    def __init__(self, client: docker.DockerClient, spec: Spec, stop: threading.Event) -> None:
+        self._parser = LineParser()
+        self._container = Container(client, spec, self._parser, stop)
+        self.version = ""
+
+    def start(self) -> None:
+        self._container.start()
+
+    def hello(self, timeout_s: float) -> str:
+        """Wait for its hello; its mountinfo line of the data path. Sets `version` to its name and version."""
+        answer = self._answer(timeout_s, "the verifier's hello")
+        try:
+            self.version = f"{answer['verifier']} {answer['version']}"
+            return str(answer["mount"])
+        except KeyError as error:
+            raise ServiceFailed(f"the verifier's hello lacks {error}") from error
+
+    def look(self, name: str, process: int, request: Mapping[str, object], timeout_s: float) -> Look:
+        """One look at the volume as it is now (or at `request["volume"]`, a stored one)."""
+        answer = self._ask({"ask": "look", "look": name, **request}, timeout_s, f"the verifier's look at `{name}`")
+        try:
+            found = {str(k): from_json(Finding, v) for k, v in answer["properties"].items()}
+            return Look(name, process, found, str(answer.get("mount", "")))
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise ServiceFailed(f"the verifier's answer to `{name}` is not one: {str(answer)[:300]}") from error
+
+    def copy(self, number: int, timeout_s: float) -> bytes | None:
+        """What its `number`-th look (from 1) saw, as a gzipped tar; None if it cannot say."""
+        volume = self._ask({"ask": "copy", "n": number}, timeout_s, "the verifier's copy").get("volume")
+        return base64.b64decode(volume) if volume else None
+
+    def finish(self) -> None:
+        """Let it end by itself: cheaper than a kill, which costs the engine another process."""
+        self._container.stream.close_input()
+
+    def remove(self) -> None:
+        self._container.remove()
+
+    def _ask(self, request: Json, timeout_s: float, what: str) -> Json:
+        self._container.stream.send_line(json.dumps(request, separators=(",", ":")).encode())
+        answer = self._answer(timeout_s, what)
+        if "error" in answer:
+            raise ServiceFailed(f"{what}: it answered {answer['error']}")
+        return answer
+
+    def _answer(self, timeout_s: float, what: str) -> Json:
+        try:
+            there = self._container.stream.wait(lambda: bool(self._parser.answers), timeout_s, what)
+        except DeadlinePassed as error:
+            raise ServiceFailed(str(error)) from error
+        if not there:
+            raise ServiceFailed(f"the verifier ended before {what}: {self._parser.log.text().strip()[-600:]}")
+        return self._parser.answers.popleft()
