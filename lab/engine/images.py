@@ -27,6 +27,7 @@ from lab.engine.errors import ImageBuildFailed, ImageMissing, UsageError
 from lab.engine.host import Say, locked, state_folder
 
 IMAGES = Path(__file__).resolve().parents[2] / "images"
+BASE = IMAGES / "base"
 BUILD = "build:"  # how a subject.toml says that its image is a folder
 DIGEST_HEX = 12  # 48 bits: no two contents of one name will ever meet by chance
 LAST_LINES = 20  # of a failed build, for a person
@@ -119,7 +120,8 @@ def ensure_folders(client: docker.DockerClient, folders: Mapping[str, Path], say
     contexts = {name: read_context(folder) for name, folder in folders.items()}
     tags, fresh = {}, []
     with locked(state_folder() / "images.lock", LOCK_WAIT_S, say):
-        base_tag, base_id = _base(client, say) if any(c.on_base for c in contexts.values()) else ("", "")
+        needs_base = any(c.on_base or c.folder == BASE for c in contexts.values())
+        base_tag, base_id = _base(client, say) if needs_base else ("", "")
         for name, context in contexts.items():
             tags[name] = tag = context.tag(base_id if context.on_base else "")
             if base.present(client, tag):
@@ -134,7 +136,7 @@ def ensure_folders(client: docker.DockerClient, folders: Mapping[str, Path], say
 
 def _base(client: docker.DockerClient, say: Say) -> tuple[str, str]:
     """Tag and identity of the lab's base image, made if it is not there."""
-    context = read_context(IMAGES / "base")
+    context = read_context(BASE)
     tag = context.tag()
     if not base.present(client, tag):
         pinned = re.search(r"^ARG\s+FROM=(\S+)", context.dockerfile, re.MULTILINE)

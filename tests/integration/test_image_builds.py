@@ -123,3 +123,9 @@ def test_the_base_says_what_it_was_made_from(client: docker.DockerClient, folder
     """Planted: the label forgotten; a bootstrapped Debian then passes for the public image."""
     labels = client.images.get(build(client, folder, [])).labels
     assert re.match(r"(public image: debian:|bootstrapped: lab/bootstrapped:)bookworm", labels[images.LABEL_BASE])
+
+
+def test_the_base_can_be_asked_for_alone(client: docker.DockerClient) -> None:
+    """Planted: the base built like any folder, from a public image that an engine without a registry does not have."""
+    tag = images.ensure(client, ["base"], print)["base"]
+    assert client.images.get(tag).labels[images.LABEL_BASE]
