@@ -1,0 +1,19 @@
+"""Families of workloads by the name that a subject.toml gives as `kind`. A new one is a module and a line here."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lab.model import Json
+from lab.workloads import agent_tasks
+
+
+@dataclass(frozen=True)
+class Family:
+    """How a family makes its scripts; all three are pure."""
+
+    generate: Callable[[int, int], Json]  # seed, index: a workload of the campaign
+    prepared: Callable[[int], Json]  # seed: the short workload behind the prepared state
+    ledger_rules: Callable[[Json], dict[str, list[str]]]  # workload: its `decline` and `lose_reply`
+
+
+FAMILIES = {agent_tasks.KIND: Family(agent_tasks.generate, agent_tasks.prepared, agent_tasks.ledger_rules)}
