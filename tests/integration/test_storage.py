@@ -20,7 +20,7 @@ from lab.engine.client import connect
 from lab.engine.container import Container, Mount, Spec
 from lab.engine.errors import LabError, ServiceFailed, StorageUnavailable
 from lab.engine.services import AGENT_HOST_CONFIG, Service, storage_agent
-from lab.engine.stream import LineParser
+from lab.engine.stream import LineParser, RecordParser
 from lab.storage import LAYERS
 from lab.storage.base import Site, StorageLayer, Volume, remove_volume
 
@@ -115,12 +115,22 @@ def holder(client: docker.DockerClient, image: str, volume: str) -> Iterator[Any
         container.remove(force=True)
 
 
-def shell(client: docker.DockerClient, image: str, script: str, *volumes: str) -> str:
-    """What a script prints that runs as the subject does: another user, no capability. Raises if it fails."""
-    return client.containers.run(
-        image, ["sh", "-euc", script], user=f"{UID}:{UID}", remove=True, network_mode="none", cap_drop=["ALL"],
-        labels=LABEL, read_only=True, volumes=[f"{v}:/data{n or ''}" for n, v in enumerate(volumes)],
-    ).decode()  # fmt: skip
+def shell(client: docker.DockerClient, image: str, script: str, volume: str | None = None) -> str:
+    """What a script prints that runs as a subject does: another user, no capability. Raises if it fails."""
+    spec = Spec(
+        image=image, command=["sh", "-euc", script], name=f"lab-test-{uuid.uuid4().hex[:8]}", labels=LABEL,
+        user=f"{UID}:{UID}", network="none", mounts=[Mount(volume, "/data")] if volume else [],
+    )  # fmt: skip
+    parser = RecordParser("none")
+    container = Container(client, spec, parser)
+    try:
+        container.start()
+        container.wait(20)
+        container.stream.wait_ended(5, "a script's last words")
+        assert container.state().exit_code == 0, parser.log.text()
+        return parser.log.text()
+    finally:
+        container.remove()
 
 
 def backing_files(client: docker.DockerClient, image: str) -> set[str]:
