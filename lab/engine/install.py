@@ -39,11 +39,11 @@ SAME_START_S = 2.0  # psutil computes a start time from the boot time, which mov
 
 @dataclass(frozen=True)
 class Daemon:
-    """How a dockerd of ours is run: its socket, the folder of its record and log, and further options."""
+    """How a dockerd of ours is run: the folder of its record and log, its socket, and the program with its options."""
 
     state: Path
     socket: Path = Path("/var/run/docker.sock")
-    options: tuple[str, ...] = ()
+    program: tuple[str, ...] = ("dockerd",)
 
     @property
     def record(self) -> Path:
@@ -55,7 +55,7 @@ class Daemon:
 
     @property
     def command(self) -> tuple[str, ...]:
-        return ("dockerd", "--host", f"unix://{self.socket}", *self.options)
+        return (*self.program, "--host", f"unix://{self.socket}")
 
 
 @dataclass(frozen=True)

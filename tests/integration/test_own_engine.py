@@ -28,17 +28,29 @@ pytestmark = [
 ]
 
 
+def bridge_index() -> str | None:
+    """The kernel's number of the machine's own `docker0`: another one, or none, if it was ever taken away."""
+    path = Path("/sys/class/net/docker0/ifindex")
+    return path.read_text() if path.exists() else None
+
+
 @pytest.fixture
 def daemon() -> Iterator[Daemon]:
-    """A dockerd that shares nothing with the machine's: no bridge, no firewall rules, all its files in one folder."""
+    """A dockerd that shares nothing with the machine's: files in one folder, and a network namespace of its own.
+
+    The namespace is not for show: a dockerd with `--bridge=none` deletes `docker0`, whoever it belongs to.
+    """
+    bridge = bridge_index()
     state = Path(tempfile.mkdtemp(prefix="lab-"))  # not tmp_path: a unix socket's path holds 107 characters
     paths = {"--data-root": "data", "--exec-root": "exec", "--pidfile": "docker.pid"}
     options = [part for option, name in paths.items() for part in (option, str(state / name))]
-    daemon = Daemon(state, state / "docker.sock", (*options, "--bridge=none", "--iptables=false", "--ip6tables=false"))
+    program = ("unshare", "--net", "dockerd", *options, "--bridge=none", "--iptables=false", "--ip6tables=false")
+    daemon = Daemon(state, state / "docker.sock", program)
     yield daemon
     if install.answers(daemon.socket):
         install.stop(daemon, print)
     shutil.rmtree(state)
+    assert bridge_index() == bridge, "the machine's engine has lost its network"
 
 
 def test_two_labs_at_once_start_one_engine_and_it_is_stopped_whole(daemon: Daemon) -> None:
@@ -88,7 +100,7 @@ def test_an_engine_on_which_containers_run_is_not_stopped(daemon: Daemon) -> Non
 
 def test_a_dockerd_that_ends_at_once_is_reported_with_its_own_last_words(daemon: Daemon) -> None:
     """Planted: a minute's wait for an engine that had already said why it would not start."""
-    broken = Daemon(daemon.state, daemon.socket, ("--no-such-option",))
+    broken = Daemon(daemon.state, daemon.socket, ("dockerd", "--no-such-option"))
     with pytest.raises(EngineUnavailable, match="no-such-option"):
         install.start(broken)
     assert not broken.record.exists()
