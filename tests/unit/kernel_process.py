@@ -124,6 +124,7 @@ class Process:
         until = time.monotonic() + DEADLINE_S
         while not (hits := [r for r in self._parsed() if "hit" in r]):
             assert self._read(until), f"ended before its hook: {self._output.decode()}"
+        self.records = self._parsed()
         return hits[-1]
 
     def release(self) -> None:

@@ -2,37 +2,124 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
-from pathlib import Path
+import tomllib
 
 import pytest
-from kernel_process import FULL, PREPARED, LedgerService, Trial
+from kernel_process import FULL, KERNEL, Record, call, do, task, workload
+from kernel_trial import Lab, Outcome
+
+# Each class once, a lost reply and a retry: small enough for every occurrence of every hook.
+SMALL = workload(
+    task(11, [call("charge", "once", amount=17), do("fail")], [do("say"), do("finish")]),
+    task(12, [call("mail", "keyed", lose_reply=True, to="x"), do("finish")]),
+    checkpoint_every=7,
+    segment_bytes=512,
+)
+CATALOGUE: list[Record] = tomllib.loads((KERNEL / "hooks.toml").read_text())["hook"]
 
 
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LedgerService]:
-    ledger = LedgerService(tmp_path_factory.mktemp("ledger"))
-    yield ledger
-    ledger.end()
+def hits(records: list[Record]) -> list[str]:
+    return [f"{record['hit']}#{record['n']}" for record in records if "hit" in record]
 
 
-@pytest.fixture(scope="module")
-def prepared(service: LedgerService, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A state that a short workload was finished on."""
-    folder = tmp_path_factory.mktemp("prepared")
-    Trial(service, "prepared", folder, PREPARED).finish("run")
-    return folder
+def census(kernel_lab: Lab, script: Record) -> tuple[list[str], Record]:
+    """Every hit of a run without a crash, and what its tables say in the end."""
+    trial = kernel_lab.trial(script)
+    found = hits(trial.finish("run", census="1"))
+    return found, meaning(trial.tables())
 
 
-def test_a_kernel_killed_in_the_middle_recovers_and_ends_as_if_it_had_not_been(
-    service: LedgerService, prepared: Path, tmp_path: Path
-) -> None:
-    """The thin slice: run, SIGKILL at a hook, recover, the same effects as without."""
-    quiet = Trial(service, "quiet", shutil.copytree(prepared, tmp_path / "quiet"), FULL)
-    quiet.finish("run")
-    killed = Trial(service, "killed", shutil.copytree(prepared, tmp_path / "killed"), FULL)
-    killed.kill_at("run", "intent.landed_unrecorded#2")
-    killed.finish("recover")
-    effects = [sorted(e["effect"] for e in trial.ledger("drain")["effects"]) for trial in (quiet, killed)]
-    assert effects[0] == effects[1] and len(effects[0]) == 3
+def meaning(tables: Record) -> Record:
+    """The tables without what depends on how often something was done: LSNs, tokens, receipts."""
+    varying = {"lsn", "token", "receipt"}
+    return {
+        name: {key: {n: v for n, v in row.items() if n not in varying} for key, row in tables[name].items()}
+        for name in ("attempts", "intents", "effects", "cursor")
+    }
+
+
+def assert_good(outcome: Outcome, expected: Record, point: str) -> None:
+    assert (outcome.differs, outcome.ended) == ([], ""), point
+    assert meaning(outcome.tables) == expected, point
+
+
+def test_killed_at_every_occurrence_of_every_hook_it_ends_as_without_a_crash(kernel_lab: Lab) -> None:
+    """The kernel's whole promise, on a small workload; the census says what every occurrence is."""
+    points, expected = census(kernel_lab, SMALL)
+    assert len(points) > 150
+    for point in points:
+        assert_good(kernel_lab.crash(point, workload=SMALL), expected, point)
+
+
+def test_killed_once_at_every_hook_of_a_workload_with_everything_in_it(kernel_lab: Lab) -> None:
+    """Declines, cancellations, time-outs, reused effects: each hook's last occurrence."""
+    points, expected = census(kernel_lab, FULL)
+    last = {point.partition("#")[0]: point for point in points}
+    assert set(last) == {hook["name"] for hook in CATALOGUE if hook["where"] == "run"}
+    for point in last.values():
+        assert_good(kernel_lab.crash(point, workload=FULL), expected, point)
+
+
+@pytest.mark.parametrize(
+    "hook",
+    [
+        "intent.durable_unsent",  # `once`: fence, no receipt, sent again
+        "intent.landed_unrecorded",  # `once`: fence, receipt
+        "log.half_written",  # a torn tail
+    ],
+)
+def test_killed_again_at_every_hook_of_the_recovery_it_ends_as_without_a_crash(kernel_lab: Lab, hook: str) -> None:
+    """Recovery is itself safe to kill: a recovery that is not idempotent fails here."""
+    points, expected = census(kernel_lab, SMALL)
+    first = next(point for point in points[len(points) // 3 :] if point.startswith(f"{hook}#"))
+    for second in recovery_hits(kernel_lab, first):
+        assert_good(kernel_lab.crash(first, second, workload=SMALL), expected, f"{first} > {second}")
+
+
+def recovery_hits(kernel_lab: Lab, first: str, script: Record = SMALL) -> list[str]:
+    """Every hit of the recovery that follows a first crash point, up to its end."""
+    trial = kernel_lab.trial(script)
+    trial.kill_at("run", first)
+    found = hits(trial.finish("recover", census="1"))
+    trial.close()
+    return found[: found.index("recovery.done#1") + 1]
+
+
+def test_every_recovery_hook_is_reached_behind_each_hook_that_the_catalogue_says_leads_to_it(kernel_lab: Lab) -> None:
+    """`after` is what a plan draws first crashes from: a hint that leads nowhere would leave a hook uncovered."""
+    points, _ = census(kernel_lab, FULL)
+    seen: dict[str, set[str]] = {}
+
+    def recovery_after(first: str) -> set[str]:
+        if first not in seen:
+            seen[first] = {hit.partition("#")[0] for hit in recovery_hits(kernel_lab, first, FULL)}
+        return seen[first]
+
+    for hook in (hook for hook in CATALOGUE if hook["where"] == "recovery"):
+        for way in hook["after"]:
+            firsts = [point for point in points if point.startswith(f"{way}#")]
+            assert any(hook["name"] in recovery_after(first) for first in firsts), f"{hook['name']} after {way}"
+
+
+def test_two_censuses_of_one_workload_are_the_same(kernel_lab: Lab) -> None:
+    """An occurrence names a place only if nothing but the script decides what comes when."""
+    assert census(kernel_lab, FULL) == census(kernel_lab, FULL)
+
+
+def test_the_nth_hit_of_intent_sent_is_the_nth_request_of_its_process(kernel_lab: Lab) -> None:
+    """The ledger holds the n-th request by that number: a request that is not counted would hold the wrong one."""
+    trial = kernel_lab.trial(FULL)
+    sent = [hit for hit in hits(trial.finish("run", census="1")) if hit.startswith("intent.sent#")]
+    requests = [request for request in trial.ledger()["requests"] if request["do"] == "send"]
+    assert len(sent) == len(requests)
+
+
+def test_a_released_barrier_disarms_the_armed_hook(kernel_lab: Lab) -> None:
+    """A second crash point lies in the recovery, not after it: a hook only reached in the resumed work is inert."""
+    trial = kernel_lab.trial(SMALL)
+    trial.kill_at("run", "attempt.admitted-running.applied#1")
+    process = trial.start("recover", barrier="recovery.done", hook="attempt.interrupted-running.before#1")
+    assert process.await_hit()["barrier"] is True
+    process.release()
+    assert process.wait() == 0
+    trial.close()

@@ -81,7 +81,7 @@ class Engine:
         if self._intents.collect(effect):
             self._journal.attempt(task["task"], cursor["try"], "running")
             self._advance(task, cursor)
-        else:  # as after a crash: interrupted, the intent settled, and resumed in a later turn, where the outcome is found
+        else:  # as after a crash: interrupted, settled, and resumed in a later turn, which finds the outcome
             self._journal.attempt(task["task"], cursor["try"], "interrupted")
             self._intents.settle(effect, _unwatched)
 

@@ -87,21 +87,15 @@ class Intents:
         self._reach("intent.durable_unsent", self._tags(effect))
 
     def _send(self, effect):
-        row = self._journal.tables.intents[effect]
         connection = Connection(self._path)
-        connection.request(
-            {
-                "do": "send",
-                "effect": effect,
-                "class": row["class"],
-                "key": self._key(effect),
-                "token": row["token"],
-                "tool": row["tool"],
-                "args": row["args"],
-            }
-        )
+        connection.request(self._request(effect))
         self._reach("intent.sent", self._tags(effect))
         return connection
+
+    def _request(self, effect):
+        row = self._journal.tables.intents[effect]
+        request = {name: row[name] for name in ("class", "token", "tool", "args")}
+        return request | {"do": "send", "effect": effect, "key": self._key(effect)}
 
     def _key(self, effect):
         return effect
@@ -112,8 +106,8 @@ class Intents:
         return reply
 
     def _record_outcome(self, effect, reply):
-        self._reach("intent.landed_unrecorded", self._tags(effect))
         if reply.get("ok") is True:
+            self._reach("intent.landed_unrecorded", self._tags(effect))
             self._journal.intent(effect, "applied", receipt=reply["receipt"])
             self.finish(effect)
         elif reply.get("why") == "declined":
