@@ -182,6 +182,26 @@ def test_a_tmpfs_is_filled_through_a_container_while_another_holds_it(
         assert shell(client, image, "cat /data/log/1.seg; stat -c %u:%a /data/log", volume.name) == "sealed1000:700\n"
 
 
+@pytest.mark.parametrize("layer", ["ext4", "overlay"], indirect=True)
+def test_what_the_engine_hands_out_as_an_archive_can_be_prepared(
+    client: docker.DockerClient, image: str, layer: StorageLayer
+) -> None:
+    """The prepared state comes out of a tmpfs, from a container that runs as the subject, and goes into every layer."""
+    source = LAYERS["tmpfs"](layer.site)
+    with fresh(source) as volume, holder(client, image, volume.name) as container:
+        shell(
+            client,
+            image,
+            "mkdir -m 700 /data/log; echo -n made > /data/log/2.seg; ln -s log/2.seg /data/l",
+            volume.name,
+        )
+        chunks, _ = container.get_archive("/data/.")
+        layer.prepare(b"".join(chunks))
+    with fresh(layer) as volume:
+        said = shell(client, image, "cat /data/l; stat -c %u:%a /data/log /data; ls -A /data", volume.name)
+        assert said == "made1000:700\n1000:755\nl\nlog\n"
+
+
 def test_a_destroyed_volume_leaves_nothing(client: docker.DockerClient, image: str, layer: StorageLayer) -> None:
     """Loop devices are few, and 1,500 trials many."""
     before, devices = layer.site.agent.request({"do": "space"}), backing_files(client, image)
