@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import click
+import docker.errors
+import requests
 from rich.console import Console
 
 from lab.engine.errors import LabError, UsageError
@@ -272,6 +274,9 @@ def _exit_code(command: Callable[[], Any]) -> int:
     except LabError as error:
         print(f"{'usage' if isinstance(error, UsageError) else 'error'}    {error}", file=sys.stderr)
         return error.exit_code
+    except (docker.errors.DockerException, requests.exceptions.RequestException) as error:
+        print(f"error    the Docker engine failed: {error}\n  `lab doctor` looks at it.", file=sys.stderr)
+        return LabError.exit_code
     except click.UsageError as error:
         error.show()
         return USAGE_EXIT

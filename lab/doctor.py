@@ -50,9 +50,7 @@ def examine(say: Say) -> int:
         free = int(services.agent.request({"do": "space"})["pool_bytes"])
     say(f"space    {free / 1024**3:.1f} GiB free on the engine's disk")
     if free < LOW_SPACE_BYTES:
-        say(
-            f"space    LOW: a campaign wants {LOW_SPACE_BYTES / 1024**3:.0f} GiB; `docker system df` shows what takes it"
-        )
+        say(f"space    LOW: a campaign wants {LOW_SPACE_BYTES >> 30} GiB; see `docker system df`")
         bad += 1
     say("doctor   all is well" if not bad else f"doctor   {bad} things to mend")
     return 0 if not bad else LabError.exit_code

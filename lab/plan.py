@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lab.model import CrashPoint, Hit, Kind, Trial
-from lab.subject import Bug, CoverageTable, Hook
+from lab.subject import Bug, CoverageTable, Hook, hooks_of
 
 SECOND_CRASH_EVERY = 5  # one trial in five is struck again in its recovery
 CANARY_TRIES = 4  # points at which a planted bug may show, tried until it is caught
@@ -125,10 +125,7 @@ def bug_plan(seed: int, points: int, storages: Sequence[str], bug: Bug, census: 
 
 
 def shard(plan: Plan, index: int, of: int) -> Plan:
-    """Part `index` (from 1) of `of` of a plan, dealt out so that each part holds every layer; canaries are in the first.
-
-    A point is on all layers in the same part, so that each shard's layers can be compared.
-    """
+    """Part `index` (from 1) of `of` of a plan, with every layer of a point; canaries are in the first."""
     layers = len({t.storage for t in plan.trials}) or 1
 
     def mine(trial: Trial) -> bool:
@@ -242,15 +239,12 @@ def _canaries(seed: int, bugs: Sequence[Bug], storages: Sequence[str], census: C
 
 
 def bug_points(seed: int, bug: Bug, census: Census) -> Iterator[tuple[int, tuple[CrashPoint, ...]]]:
-    """Workload and crash points at which a planted bug may show: its hooks in turn, occurrences drawn by the seed.
-
-    A point is "hook", or "hook > hook" with a second crash in the recovery.
-    """
+    """Workload and crash points at which a planted bug may show: its hooks in turn, occurrences drawn by the seed."""
     rng = random.Random(f"{seed}/bugs/{bug.name}")
     pools: list[list[tuple[int, tuple[CrashPoint, ...]]]] = []
     for text in bug.points:
-        first_hook, _, second_hook = (part.strip() for part in text.partition(">"))
-        second = (CrashPoint(2, second_hook, 1),) if second_hook else ()
+        first_hook, *seconds = hooks_of(text)
+        second = tuple(CrashPoint(2, hook, 1) for hook in seconds)
         pool = [
             (f.workload, (f.point, *second))
             for f in census.first_points()

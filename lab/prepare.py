@@ -16,7 +16,6 @@ from lab.engine.stream import LineParser
 from lab.model import Json
 from lab.process import SubjectProcess, TrialEnded
 from lab.subject import Subject
-from lab.trial import ledger_rules
 from lab.worker import Prepared, Services, Worker, open_layers, workload_text
 from lab.workloads import FAMILIES
 
@@ -33,12 +32,20 @@ def workloads(subject: Subject, seed: int, count: int) -> tuple[Json, tuple[Json
     return first, tuple(rest)
 
 
+def rules_of(subject: Subject, workload: Json) -> Json:
+    """The ledger's rules of a workload: the family knows its own; a file of the subject's says them under "ledger"."""
+    if subject.workload.kind is not None:
+        return dict(FAMILIES[subject.workload.kind].ledger_rules(workload))
+    rules = workload.get("ledger", {})
+    return {"decline": rules.get("decline", []), "lose_reply": rules.get("lose_reply", [])}
+
+
 def prepare(services: Services, worker: Worker, subject: Subject, image: str, workload: Json) -> Prepared:
     """Run the workload on an empty volume to its end. Raises LabError with the subject's last words if it fails."""
     table = subject.subject
     name = f"lab-{services.run}-{NAME}"
     layer = open_layers(services, ("tmpfs",), table.uid)["tmpfs"]
-    socket = services.ledger.request({"do": "open", "trial": name, "rules": ledger_rules(workload)})["socket"]
+    socket = services.ledger.request({"do": "open", "trial": name, "rules": rules_of(subject, workload)})["socket"]
     with ExitStack() as stack:
         stack.callback(services.ledger.request, {"do": "close", "trial": name})
         volume = layer.fresh(name)

@@ -72,12 +72,12 @@ def _judge_again(
 def _tell(result: Result, verdict: Verdict, say: Callable[[str], None]) -> bool:
     """Say what became of a verdict; True if it is another."""
     before = result.verdict
-    was = Word.VIOLATION if before.word is Word.UNREPRODUCED else before.word  # evidence alone cannot tell these apart
+    # Evidence alone cannot tell these two apart.
+    was = Word.VIOLATION if before.word is Word.UNREPRODUCED else before.word
     if (was, before.property) == (verdict.word, verdict.property):
         return False
-    say(
-        f"verify   trial {result.trial.ident}: was {before.word} {before.property}, is {verdict.word} {verdict.property}"
-    )
+    now = f"{verdict.word} {verdict.property}"
+    say(f"verify   trial {result.trial.ident}: was {before.word} {before.property}, is {now}")
     if verdict.why:
         say(f"         {verdict.why}")
     return True

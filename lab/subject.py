@@ -216,13 +216,18 @@ def _check_references(subject: Subject, path: Path) -> None:
         )
     named = {subject.barrier: "[hooks] barrier"}
     named |= dict.fromkeys(subject.coverage.windows, "[coverage] windows")
-    named |= {point: f"bug {bug.name}" for bug in subject.bugs for point in bug.points}
+    named |= {hook: f"bug {bug.name}" for bug in subject.bugs for point in bug.points for hook in hooks_of(point)}
     named |= {hook: f"`after` of hook {h.name}" for h in subject.hooks for hook in h.after}
     if subject.ledger.hold_at:
         named[subject.ledger.hold_at] = "[ledger] hold_at"
     for hook, where in named.items():
         if hook not in names:
             raise UsageError(f"{path}: {where} names the hook {hook!r}, which is not in the catalogue")
+
+
+def hooks_of(point: str) -> tuple[str, ...]:
+    """A bug's point: "hook", or "hook > hook" with a second crash in the recovery."""
+    return tuple(part.strip() for part in point.split(">"))
 
 
 def _read(kind: type[FileT], path: Path) -> FileT:

@@ -138,9 +138,8 @@ class _Life:
     @contextmanager
     def _ledger_socket(self) -> Iterator[str]:
         """The trial's socket. A first crash while a request is on its way makes the ledger hold that request."""
-        workload = self._setting.workloads[self._trial.workload]
         held = [p.occurrence for p in self._trial.points if p.process == 1 and p.hook == self._subject.ledger.hold_at]
-        rules = {**ledger_rules(workload), "hold": held}
+        rules = {**self._setting.rules[self._trial.workload], "hold": held}
         answer = self._worker.ledger.request({"do": "open", "trial": self._name, "rules": rules})
         try:
             yield str(answer["socket"])
@@ -335,9 +334,3 @@ class _Life:
             memory_mb=memory_mb,
             tmp_mb=tmp_mb,
         )
-
-
-def ledger_rules(workload: Json) -> dict[str, list[str]]:
-    """The ledger's rules that a workload states as data: effects declined, and effects whose first reply is lost."""
-    rules = workload.get("ledger", {})
-    return {"decline": list(rules.get("decline", [])), "lose_reply": list(rules.get("lose_reply", []))}

@@ -6,7 +6,6 @@ run's.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,10 +14,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import docker
-import docker.errors
 
 from lab.engine.client import connect
 from lab.engine.errors import UsageError
+from lab.engine.removal import remove_volume
 from lab.engine.services import (
     LABEL_RUN,
     SOCKETS,
@@ -59,6 +58,7 @@ class Setting:
     subject_image: str
     verifier_image: str
     workloads: tuple[Json, ...]
+    rules: tuple[Json, ...]  # of the ledger, per workload
     prepared: Prepared
 
     @cached_property
@@ -147,8 +147,7 @@ def _volume(client: docker.DockerClient, name: str, labels: Mapping[str, str]) -
     try:
         yield name
     finally:
-        with contextlib.suppress(docker.errors.NotFound):
-            client.api.remove_volume(name, force=True)
+        remove_volume(client, name)
 
 
 def open_layers(services: Services, names: Sequence[str], uid: int) -> dict[str, StorageLayer]:

@@ -21,7 +21,7 @@ from lab.engine.client import connect
 from lab.engine.errors import Interrupted, UsageError
 from lab.model import Json, Result, Trial, Verdict, Word
 from lab.plan import Plan
-from lab.prepare import prepare, workloads
+from lab.prepare import prepare, rules_of, workloads
 from lab.record import Header, Record, new_run_id
 from lab.run import run_plan
 from lab.storage.base import StorageLayer
@@ -95,7 +95,8 @@ def new_stage(request: Request, subject: Subject, workload_count: int, stop: Sto
         prepared = made[0]
         for layer in layers.values():
             layer.prepare(prepared.archive)
-        setting = Setting(run, request.seed, subject, subject_image, verifier_image, scripts, prepared)
+        rules = tuple(rules_of(subject, script) for script in scripts)
+        setting = Setting(run, request.seed, subject, subject_image, verifier_image, scripts, rules, prepared)
         yield Stage(setting, services, layers, workers)
 
 
@@ -108,7 +109,10 @@ def old_stage(record: Record, storages: Sequence[str], worker_count: int, stop: 
     for tag in (header.subject_image, header.verifier_image, *(tags[name] for name in OWN_IMAGES)):
         images.resolve(client, tag, subject.folder, lambda _: None)
     scripts, prepared = record.inputs()
-    setting = Setting(header.run, header.seed, subject, header.subject_image, header.verifier_image, scripts, prepared)
+    rules = tuple(rules_of(subject, script) for script in scripts)
+    setting = Setting(
+        header.run, header.seed, subject, header.subject_image, header.verifier_image, scripts, rules, prepared
+    )
     # A name of its own for this session's services: what a killed session left is another's to remove.
     session = f"{header.run}-{uuid.uuid4().hex[:4]}"
     with ExitStack() as stack:

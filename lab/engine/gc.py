@@ -5,20 +5,17 @@ A run is alive while its storage agent runs, for the agent ends with the lab tha
 
 from __future__ import annotations
 
-import contextlib
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 import docker
-import docker.errors
 
+from lab.engine.removal import remove_container, remove_volume
 from lab.engine.services import LABEL_ROLE, LABEL_RUN
 
 STARTING_S = 60  # a run that has a volume or a created agent but none that runs yet may just be starting
-REMOVE_TIMEOUT_S = 20.0  # the engine says "in use" for a moment after a volume's last container has gone
 
 
 @dataclass
@@ -67,23 +64,9 @@ def collect(client: docker.DockerClient, dead_run: str | None = None) -> Iterato
 def _remove(client: docker.DockerClient, found: Remains) -> None:
     # The agent goes last: until then nobody else takes this run for dead and removes the same things.
     for container in sorted(found.containers, key=lambda c: c["Labels"].get(LABEL_ROLE) == "agent"):
-        _until_gone(lambda c=container: client.api.remove_container(c["Id"], force=True, v=True))
+        remove_container(client, container["Id"])
     for volume in found.volumes:
-        _until_gone(lambda v=volume: client.api.remove_volume(v["Name"], force=True))
-
-
-def _until_gone(remove: Any) -> None:
-    """Try until the engine says that it is not there any more. Raises the engine's last refusal."""
-    until = time.monotonic() + REMOVE_TIMEOUT_S
-    while True:
-        try:
-            with contextlib.suppress(docker.errors.NotFound):
-                remove()
-            return
-        except docker.errors.APIError as error:
-            if error.status_code != 409 or time.monotonic() > until:
-                raise
-        time.sleep(0.1)
+        remove_volume(client, volume["Name"])
 
 
 def _engine_time_s(client: docker.DockerClient) -> float:

@@ -113,7 +113,6 @@ def effect_ledger(
         raise ImageMissing(f"image {image} is not there", "`lab setup` builds the lab's own.") from error
     ledger = DockerContainer(image, command="ledger", name=f"lab-{run}-ledger").with_kwargs(
         labels={LABEL_RUN: run, LABEL_ROLE: "ledger"},
-        volumes={volume: {"bind": path, "mode": "rw"} for volume, path in volumes.items()},
         user="1000:1000",
         network_mode="none",
         pid_mode=f"container:{agent.ident}",  # the kernel ends it with the agent, which ends with the lab
@@ -125,6 +124,8 @@ def effect_ledger(
         log_config=LogConfig(type="none"),
         auto_remove=True,
     )
+    for volume, path in volumes.items():
+        ledger.with_volume_mapping(volume, path, "rw")
     ledger.start()
     ident = str(ledger.get_wrapped_container().id)
     parser = LineParser()

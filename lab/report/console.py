@@ -14,7 +14,7 @@ from lab.report.headline import bound_sentence, headline
 from lab.report.statistics import Quantiles
 from lab.report.summary import Layer, Summary
 from lab.report.table import WIDTH, align, ends, labelled
-from lab.report.text import details, ident, one_line, plural, points, replay, title
+from lab.report.text import details, ident, one_line, plural, points, title
 
 FAILURES_SHOWN = 10  # more scroll the first, which is the one to read, off the screen
 VALUE_LIMIT = 400  # characters of an expected or found value; the whole is in the evidence
@@ -64,9 +64,8 @@ def coverage_lines(data: RunData, summary: Summary) -> list[str]:
     """What the numbers rest on, a line each."""
     second = f"{plural(summary.second_crashes, 'second crash', 'second crashes')} inside recovery"
     reached = f"{summary.hooks_covered:,} of {summary.hooks_expected:,} killed at on every layer"
-    few = [s for s in data.storages if data.planned(s) and not coverage.owes_every_hook(data, s)]
-    if few and summary.hooks_covered < summary.hooks_expected:
-        reached += " (fewer points than hooks: not all are owed)"
+    if summary.hooks_covered < summary.hooks_expected and not any("killed at on" in gap for gap in summary.no_work):
+        reached += " (not all are owed by so small a plan)"
     found = summary.ledger
     effects = (
         f"{found['resent']:,} re-sent, {found['deduped']:,} deduped, {found['fenced']:,} fenced, "
@@ -98,8 +97,7 @@ def failure_block(data: RunData, result: Result) -> list[str]:
     lines = [ends(about, f"trial {ident(trial)} · {trial.storage} · {trial.fault}")]
     for label, text in details(data, result):
         lines += labelled(label, one_line(text, VALUE_LIMIT), indent=2)
-    stored, from_seed = replay(data, trial)
-    return [*lines, *labelled("replay", stored, indent=2), *labelled("or", from_seed, indent=2)]
+    return lines
 
 
 def canary_block(data: RunData) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, fields
 
-from lab.model import Kind, LedgerCounts, Result, Word
+from lab.model import Kind, LedgerCounts, Result, Trial, Word
 from lab.report.data import BROKEN, BugInfo, RunData
 from lab.report.text import plural
 
@@ -66,9 +66,13 @@ def covered_everywhere(data: RunData) -> int:
     return len(data.hooks) - len(missing) if data.storages else 0
 
 
-def owes_every_hook(data: RunData, storage: str) -> bool:
-    """A plan with fewer points than hooks cannot reach them all: it shows its coverage and is not red for it."""
-    return data.planned(storage) >= data.expected_hooks
+def owed(data: RunData, storage: str) -> frozenset[str]:
+    """Hooks that must be killed at on this layer: all, or what the plan means to reach if it has fewer points."""
+    if data.is_shard or data.is_of_a_bug:
+        return frozenset()
+    if data.planned(storage) >= data.expected_hooks:
+        return frozenset(hook.name for hook in data.hooks)
+    return frozenset(data.covers)
 
 
 def window_table(data: RunData) -> dict[str, dict[str, int]]:
@@ -96,9 +100,10 @@ def facts(data: RunData) -> dict[str, int]:
 
 def canaries(data: RunData) -> tuple[Canary, ...]:
     """Every (bug, layer) that the plan plants, or that its catalogue says every campaign plants."""
+    owes = not (data.is_shard or data.is_of_a_bug)
     catalogue = {bug.name: bug for bug in data.bugs}
     pairs = {(t.bug or "", t.storage) for t in data.trials if t.kind is Kind.CANARY}
-    pairs |= {(bug.name, storage) for bug in data.bugs if bug.canary for storage in data.storages}
+    pairs |= {(bug.name, storage) for bug in data.bugs if bug.canary and owes for storage in data.storages}
     tries: dict[tuple[str, str], list[Result]] = {}
     for result in data.ordered:
         if result.trial.kind is Kind.CANARY:
@@ -116,6 +121,13 @@ def _catches(result: Result, bug: BugInfo) -> bool:
     return result.verdict.word in BROKEN and bool(bug.property) and result.verdict.property == bug.property
 
 
+def unfinished(data: RunData) -> tuple[Trial, ...]:
+    """Trials of the plan that are still to run. Further tries of a canary that was caught are not."""
+    done = {r.trial.ident for r in data.results}
+    caught = {(c.bug.name, c.storage) for c in canaries(data) if c.caught_by}
+    return tuple(t for t in data.trials if t.ident not in done and (t.bug, t.storage) not in caught)
+
+
 def _position(data: RunData, storage: str) -> int:
     return data.storages.index(storage) if storage in data.storages else len(data.storages)
 
@@ -130,8 +142,8 @@ def gaps(data: RunData) -> tuple[str, ...]:
 
 
 def _unfinished(data: RunData) -> list[str]:
-    left = len(data.unfinished())
-    return [f"{left:,} of {plural(len(data.trials), 'trial')} did not run"] if left else []
+    left = len(unfinished(data))
+    return [f"{left:,} of {plural(left + len(data.results), 'trial')} did not run"] if left else []
 
 
 def _idle_layers(data: RunData) -> list[str]:
@@ -154,8 +166,9 @@ def _missed_hooks(data: RunData) -> list[str]:
         reasons.append(f"the catalogue lists {plural(len(data.hooks), 'hook')}, {data.expected_hooks:,} are expected")
     layers: dict[tuple[str, ...], list[str]] = {}
     for storage in data.storages:
-        if data.planned(storage) and owes_every_hook(data, storage):
-            layers.setdefault(uncovered(data, storage), []).append(storage)
+        if data.planned(storage):
+            must = owed(data, storage)
+            layers.setdefault(tuple(h for h in uncovered(data, storage) if h in must), []).append(storage)
     for missing, storages in layers.items():
         shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
         if missing:
@@ -165,6 +178,8 @@ def _missed_hooks(data: RunData) -> list[str]:
 
 
 def _missed_coverage(data: RunData) -> list[str]:
+    if data.is_shard or data.is_of_a_bug:
+        return []
     reasons = [
         f"window {window} was never killed with {data.coverage.by} {tag}"
         for window, kills in window_table(data).items()

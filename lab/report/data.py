@@ -71,6 +71,8 @@ class RunData:
     interrupted: bool
     workloads: int
     path: Path  # the run's folder
+    covers: tuple[str, ...] = ()  # hooks that the plan means to kill at on every layer
+    whole: int = 0  # trials of the whole plan, of which this may be a shard
 
     @cached_property
     def ordered(self) -> tuple[Result, ...]:
@@ -95,7 +97,12 @@ class RunData:
         red = [r for r in self.ordered if r.trial.kind is not Kind.CANARY and r.verdict.word not in GREEN]
         return tuple(sorted(red, key=lambda r: severity.get(r.verdict.word, len(severity))))
 
-    def unfinished(self) -> tuple[Trial, ...]:
-        """Trials of the plan that have no result yet."""
-        done = {r.trial.ident for r in self.results}
-        return tuple(t for t in self.trials if t.ident not in done)
+    @property
+    def is_shard(self) -> bool:
+        """A part of a plan owes no coverage and no canary of its own: the merged run does."""
+        return len(self.trials) < self.whole
+
+    @property
+    def is_of_a_bug(self) -> bool:
+        """The whole campaign runs a planted bug: it is asked what breaks, not whether enough was tried."""
+        return any(t.kind is Kind.POINT and t.bug for t in self.trials)

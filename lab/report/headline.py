@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from lab.report.coverage import unfinished
 from lab.report.data import RunData
 from lab.report.summary import EXIT_BROKEN, EXIT_ERROR, EXIT_INTERRUPTED, EXIT_PASS, Summary
 from lab.report.text import duration, percent, plural
@@ -25,9 +26,13 @@ def headline(data: RunData, summary: Summary) -> Headline:
     if summary.exit_code == EXIT_PASS:
         notes = summary.verdicts["note"]
         said = f", {plural(notes, 'loss', 'losses')} that nobody promised to prevent" if notes else ""
-        return Headline("PASS", f"{plural(summary.kills, 'real kill')}, every promise held{said}, in {took}")
+        part = (
+            f" in this part of a plan of {data.whole:,} trials; `lab merge` judges the whole" if data.is_shard else ""
+        )
+        return Headline("PASS", f"{plural(summary.kills, 'real kill')}, every promise held{said}, in {took}{part}")
     if summary.exit_code == EXIT_INTERRUPTED:
-        done = f"{len(data.results):,} of {plural(len(data.trials), 'trial')} done"
+        total = len(data.results) + len(unfinished(data))
+        done = f"{len(data.results):,} of {plural(total, 'trial')} done"
         return Headline("INTERRUPTED", f"{done}{f' ({red})' if red else ''}; `lab resume {data.run}` finishes it")
     if summary.exit_code == EXIT_BROKEN:
         return Headline("VIOLATION", f"a promise was broken: {red} of {plural(summary.trials, 'trial')}, in {took}")

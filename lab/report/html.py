@@ -51,7 +51,6 @@ class FailureCard:
     word: Word
     title: str
     details: tuple[tuple[str, str], ...]
-    replay: tuple[str, str]
 
 
 def render(data: RunData, summary: Summary) -> str:
@@ -117,7 +116,6 @@ def _card(data: RunData, result: Result) -> FailureCard:
         word=result.verdict.word,
         title=text.title(result),
         details=tuple(text.details(data, result)),
-        replay=text.replay(data, trial),
     )
 
 

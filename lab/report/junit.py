@@ -45,7 +45,7 @@ def _suite(root: ET.Element, name: str, cases: list[ET.Element]) -> None:
 
 def _trial_cases(data: RunData, storage: str) -> list[ET.Element]:
     finished = [r for r in data.ordered if r.trial.kind is not Kind.CANARY and r.trial.storage == storage]
-    left = [t for t in data.unfinished() if t.kind is not Kind.CANARY and t.storage == storage]
+    left = [t for t in coverage.unfinished(data) if t.kind is not Kind.CANARY and t.storage == storage]
     return [_trial_case(data, result) for result in finished] + [_unfinished_case(trial) for trial in left]
 
 
@@ -54,7 +54,6 @@ def _trial_case(data: RunData, result: Result) -> ET.Element:
     word = result.verdict.word
     if word in _TAG:
         lines = [f"{label}: {said}" for label, said in text.details(data, result)]
-        lines += [f"replay: {line}" for line in text.replay(data, result.trial)]
         _say(case, _TAG[word], f"{word}: {text.title(result)}", "\n".join(lines), word)
     elif word is Word.NOTE:
         ET.SubElement(case, "system-out").text = text.one_line(f"note: {result.verdict.why or text.title(result)}")

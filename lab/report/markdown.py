@@ -86,7 +86,7 @@ def _failures(data: RunData) -> str:
             text.points(trial),
             text.one_line(what, 300),
         ]
-        lines.append("| " + " | ".join(map(escape, cells)) + f" | `{text.replay(data, trial)[0]}` |")
+        lines.append("| " + " | ".join(map(escape, cells)) + f" | `lab replay {data.run} {text.ident(trial)}` |")
     if len(failures) > FAILURES_SHOWN:
         lines += ["", f"and {text.plural(len(failures) - FAILURES_SHOWN, 'more')}: `lab show {data.run}`"]
     return "\n".join(lines)

@@ -10,7 +10,7 @@ from lab.report.console import end_text, failure_block, trial_line
 from lab.report.data import GREEN, RunData
 from lab.report.summary import summarise
 from lab.report.table import WIDTH, align, ends, labelled
-from lab.report.text import details, flat, ident, one_line, plural, points, printable, replay, value
+from lab.report.text import details, flat, ident, one_line, plural, points, printable, value
 
 HISTORY_TAIL = 20  # what was answered last before the crash is what was at stake
 LOG_LINES = 15
@@ -65,9 +65,7 @@ def _head(trial: Trial, said: str) -> list[str]:
 
 
 def _brief(data: RunData, result: Result) -> list[str]:
-    lines = [line for label, said in details(data, result)[1:] for line in labelled(label, one_line(said, 400))]
-    stored, from_seed = replay(data, result.trial)
-    return [*lines, *labelled("replay", stored), *labelled("or", from_seed)]
+    return [line for label, said in details(data, result)[1:] for line in labelled(label, one_line(said, 400))]
 
 
 def _counts(result: Result) -> list[str]:

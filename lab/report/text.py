@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from typing import Any
 
 from lab.model import Json, Result, Trial, Verdict
@@ -104,16 +103,7 @@ def details(data: RunData, result: Result) -> list[tuple[str, str]]:
             lines.append(("since", one_line(verdict.differs.why)))
     if result.evidence:
         lines.append(("evidence", f"{data.path / result.evidence}/"))
-    return lines
-
-
-def replay(data: RunData, trial: Trial) -> tuple[str, str]:
-    """Two command lines that repeat a trial: from the stored run, and from its seed without it."""
-    subject = shlex.quote(data.subject)
-    return (
-        f"lab replay {data.run} {ident(trial)}",
-        f"lab replay --subject {subject} --seed {data.seed} --trial {ident(trial)}",
-    )
+    return [*lines, ("seed", str(data.seed)), ("replay", f"lab replay {data.run} {ident(trial)}")]
 
 
 def flat(tree: Json, prefix: str = "") -> list[tuple[str, str]]:
