@@ -57,6 +57,7 @@ def workload(*tries: list[dict[str, Any]], deadline: int = 100, cancelled: bool 
     return {**PREPARED, "seed": 7, "tasks": [task]}
 
 
+BUCKETS = (8, 16, 8, 1)  # of each table: enough for every state here
 SAY = {"do": "say", "text": "hm", "ticks": 1}
 FINISH = {"do": "finish", "ticks": 1}
 FAIL = {"do": "fail", "ticks": 1}
@@ -125,7 +126,7 @@ def page(content: bytes) -> bytes:
     return used.ljust(4096, b"\xee")  # what lies behind is not significant
 
 
-def root(sequence: int, lsn: int, table: list[tuple[int, int]], buckets: tuple[int, ...] = (2, 2, 1, 1)) -> bytes:
+def root(sequence: int, lsn: int, table: list[tuple[int, int]], buckets: tuple[int, ...] = BUCKETS) -> bytes:
     used = 44 + 8 * len(table) + 4
     head = struct.pack("<8sIIQQ4HI", b"LABKROOT", 1, used, sequence, lsn, *buckets, len(table))
     head += b"".join(struct.pack("<II", *reference) for reference in table)
@@ -134,11 +135,10 @@ def root(sequence: int, lsn: int, table: list[tuple[int, int]], buckets: tuple[i
 
 def pages(records: list[dict[str, Any]], sequence: int = 4, slot: int | None = None) -> bytes:
     """`pages.db` with the fold of the records under one root; the other slot holds the root before, torn."""
-    buckets = (2, 2, 1, 1)
     body, entries = [], []
     for table, rows in enumerate(fold(records)):
-        for bucket in range(buckets[table]):
-            keys = sorted(k.encode() for k in rows if crc32c(k.encode()) % buckets[table] == bucket)
+        for bucket in range(BUCKETS[table]):
+            keys = sorted(k.encode() for k in rows if crc32c(k.encode()) % BUCKETS[table] == bucket)
             if not keys:
                 continue
             packed = b""

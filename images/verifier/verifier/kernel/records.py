@@ -60,7 +60,8 @@ def parse(payload: bytes) -> tuple[Record | None, str]:
             return None, "not canonical JSON"
     except (ValueError, RecursionError) as error:
         return None, f"not JSON: {error}"
-    shape = _SHAPES.get(fields.get("r")) if isinstance(fields, dict) and isinstance(fields.get("r"), str) else None
+    name = fields.get("r") if isinstance(fields, dict) else None
+    shape = _SHAPES.get(name) if isinstance(name, str) else None
     record = shape(fields) if shape else None
     return record, "" if record else "none of the format's records"
 

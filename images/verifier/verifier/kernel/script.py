@@ -73,7 +73,8 @@ def _task(task: dict[str, Any]) -> Task:
 
 def _try(task: int, deadline: int, steps: list[dict[str, Any]]) -> tuple[str, tuple[int, ...], list[Call]]:
     """Terminal state, the clock before each step that it stood at, and the calls made."""
-    clocks, calls = [0], []
+    clocks = [0]
+    calls: list[Call] = []
     for number, step in enumerate(steps):
         if clocks[-1] + step["ticks"] > deadline:
             return "timed_out", tuple(clocks), calls

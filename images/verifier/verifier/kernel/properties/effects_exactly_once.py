@@ -6,15 +6,14 @@ from verifier.finding import Check
 from verifier.kernel import states
 from verifier.kernel.case import Case
 from verifier.kernel.ledger import Effect
-from verifier.kernel.records import Intent
 
 
 def check(case: Case) -> Check:
     """Against the log at every look; against the script's own set at the end, with the ledger drained."""
     check = Check()
     landed: dict[str, list[Effect]] = {}
-    for effect in case.ledger.effects:
-        landed.setdefault(effect.effect, []).append(effect)
+    for one in case.ledger.effects:
+        landed.setdefault(one.effect, []).append(one)
     for effect, found in landed.items():
         why = "an intent is durable before its request is sent: so no effect is unknown to the log"
         check.holds(effect in case.stories, f"effects[{effect}]", "an intent in the log", _names(found), why)
@@ -44,7 +43,7 @@ def _against_log(check: Check, case: Case, effect: str, found: list[Effect]) -> 
             why = "[class, tool, args]: what landed is what was asked for"
             check.same(f"effects[{effect}]", asked, [one.kind, one.tool, one.args], why)
     for _, record in case.stories[effect]:
-        if isinstance(record, Intent) and record.after == "applied" and len(found) == 1:
+        if record.after == "applied" and len(found) == 1:
             why = "the receipt in the log is the one that the outside gave"
             check.same(f"effects[{effect}].receipt", found[0].receipt, record.receipt, why)
 
