@@ -75,6 +75,12 @@ def owed(data: RunData, storage: str) -> frozenset[str]:
     return frozenset(data.covers)
 
 
+def missed(data: RunData, storage: str) -> tuple[str, ...]:
+    """Hooks that are owed on this layer and were not killed at."""
+    must = owed(data, storage)
+    return tuple(hook for hook in uncovered(data, storage) if hook in must)
+
+
 def window_table(data: RunData) -> dict[str, dict[str, int]]:
     """Window -> value of the tag -> kills on all layers together."""
     asked = data.coverage
@@ -118,7 +124,7 @@ def canaries(data: RunData) -> tuple[Canary, ...]:
 
 def _catches(result: Result, bug: BugInfo) -> bool:
     """A canary is caught by the property that is named for it: by another one, the property's own check may be dead."""
-    return result.verdict.word in BROKEN and bool(bug.property) and result.verdict.property == bug.property
+    return result.verdict.word in BROKEN and bug.property in result.verdict.broken
 
 
 def unfinished(data: RunData) -> tuple[Trial, ...]:
@@ -167,12 +173,11 @@ def _missed_hooks(data: RunData) -> list[str]:
     layers: dict[tuple[str, ...], list[str]] = {}
     for storage in data.storages:
         if data.planned(storage):
-            must = owed(data, storage)
-            layers.setdefault(tuple(h for h in uncovered(data, storage) if h in must), []).append(storage)
-    for missing, storages in layers.items():
-        shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
-        if missing:
-            count = f"{len(missing)} of {plural(len(data.hooks), 'hook')}"
+            layers.setdefault(missed(data, storage), []).append(storage)
+    for hooks, storages in layers.items():
+        shown = ", ".join(hooks[:5]) + (f" and {len(hooks) - 5} more" if len(hooks) > 5 else "")
+        if hooks:
+            count = f"{len(hooks)} of {plural(len(data.hooks), 'hook')}"
             reasons.append(f"{count} not killed at on {', '.join(storages)}: {shown}")
     return reasons
 

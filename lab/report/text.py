@@ -90,6 +90,8 @@ def details(data: RunData, result: Result) -> list[tuple[str, str]]:
         lines.append(("killed at", ", then ".join(map(str, result.hits)) or "nothing: it was never killed"))
     if verdict.property:
         lines.append(("promised", promise(data, verdict)))
+    if others := [name for name in verdict.broken if name != verdict.property]:
+        lines.append(("also broke", ", ".join(others)))
     if verdict.why and verdict.why != title(result):
         lines.append(("why", one_line(verdict.why)))
     if verdict.differs:

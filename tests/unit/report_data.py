@@ -36,6 +36,7 @@ def point_result(ident: int, storage: str, word: Word = Word.PASS, **changes: An
         word,
         why="" if word is Word.PASS else f"why it is {word}",
         property="effects-exactly-once" if broken else "",
+        broken=("effects-exactly-once",) if broken else (),
         look="recovered" if broken else "",
         differs=DIFFERS if broken else None,
         facts=FACTS,
@@ -58,7 +59,7 @@ def point_result(ident: int, storage: str, word: Word = Word.PASS, **changes: An
 def canary_result(ident: int, storage: str, word: Word = Word.VIOLATION, caught_by: str = BUG.property) -> Result:
     """A try of the planted bug, caught by `caught_by`."""
     trial = Trial(ident, Kind.CANARY, storage, 0, (CrashPoint(1, "log.synced", 2),), bug=BUG.name)
-    verdict = Verdict(word, property=caught_by, facts=FACTS)
+    verdict = Verdict(word, property=caught_by, broken=(caught_by,) if caught_by else (), facts=FACTS)
     return Result(trial, verdict, (Hit("log.synced", 2),), (40.0,), 3, 0.8, LedgerCounts())
 
 

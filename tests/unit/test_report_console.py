@@ -126,10 +126,18 @@ def test_a_violation_says_everything_in_one_place():
         "requests 41 and 58, the second after recovery",
         ".lab/runs/20261130-101502-7f3a/evidence/0109/",
         "lab replay 20261130-101502-7f3a 0109",
-        "lab replay --subject kernel --seed 814467209 --trial 0109",
+        "seed      814467209",
     ):
         assert part in text, part
     assert text.splitlines()[-1].startswith("VIOLATION ")
+
+
+def test_a_violation_names_every_property_that_broke():
+    """The first that differed is an accident of order; the others may say more."""
+    result = point_result(109, "tmpfs", Word.VIOLATION)
+    verdict = dataclasses.replace(result.verdict, broken=("effects-exactly-once", "legal-state"))
+    text = text_of(run_of(replaced(green_results(), dataclasses.replace(result, verdict=verdict))))
+    assert "  also broke legal-state" in text
 
 
 def test_a_red_run_names_every_missing_link():

@@ -70,6 +70,13 @@ def test_a_canary_caught_by_another_property_is_missed():
     assert summarise(data).canaries_caught == 2
 
 
+def test_a_canary_that_breaks_several_properties_is_caught_if_the_named_one_is_among_them():
+    """A verdict names the first that differed; which one comes first is an accident of the order of checks."""
+    first = canary_result(301, "tmpfs", Word.VIOLATION, "legal-state")
+    verdict = dataclasses.replace(first.verdict, broken=("legal-state", BUG.property))
+    assert summarise(run_of(replaced(green_results(), dataclasses.replace(first, verdict=verdict)))).exit_code == 0
+
+
 def test_one_try_of_several_is_enough_to_catch_a_canary():
     """A bug shows only at some points, so several are tried."""
     summary = summarise(run_of([*green_results(), canary_result(400, "ext4", Word.PASS, "")]))
@@ -173,17 +180,48 @@ def test_a_trial_without_whole_evidence_covers_no_hook():
     assert summarise(data).hooks_covered == 3
 
 
-def test_a_plan_with_fewer_points_than_hooks_owes_no_full_coverage():
-    """50 points cannot reach 96 hooks; the summary still shows how many were covered."""
+def small_plan(**changes):
+    """Fewer trials a layer than there are hooks, one crash each."""
+    more = tuple(dataclasses.replace(HOOKS[0], name=f"h{n}") for n in range(40))
     results = [r for r in green_results(21) if len(r.hits) == 1]
-    data = run_of(
-        results,
-        expected_hooks=len(HOOKS) + 40,
-        hooks=HOOKS + tuple(dataclasses.replace(HOOKS[0], name=f"h{i}") for i in range(40)),
-    )
-    summary = summarise(data)
+    return run_of(results, **{"hooks": HOOKS + more, "expected_hooks": 44} | changes)
+
+
+def test_a_plan_with_fewer_points_than_hooks_owes_only_what_it_means_to_reach():
+    """50 points cannot reach 96 hooks; but what they were drawn for they must reach."""
+    summary = summarise(small_plan(covers=("log.synced",)))
     assert summary.no_work == ()
     assert (summary.hooks_covered, summary.hooks_expected) == (3, 44)
+    missed = summarise(small_plan(covers=("log.synced", "h7")))
+    assert missed.no_work == ("1 of 44 hooks not killed at on ext4, tmpfs, overlay: h7",)
+
+
+def test_a_shard_owes_no_coverage_and_no_canary_but_its_trials_must_pass():
+    """The nightly shards would all be red for what only the merged run can have."""
+    points = [r for r in green_results(9) if r.trial.kind is Kind.POINT and len(r.hits) == 1]
+    alone = run_of(points)
+    assert summarise(alone).exit_code == 2
+    shard = dataclasses.replace(alone, whole=900)
+    assert (summarise(shard).exit_code, summarise(shard).canaries_planted) == (0, 0)
+    assert summarise(dataclasses.replace(shard, results=shard.results[1:])).exit_code == 2
+
+
+def test_a_run_of_a_planted_bug_is_asked_for_its_violation_and_not_for_coverage():
+    """`lab run --bug` tries a handful of points; a NO-WORK block would hide what it found."""
+    found = point_result(1, "ext4", Word.VIOLATION)
+    of_a_bug = dataclasses.replace(found, trial=dataclasses.replace(found.trial, bug=BUG.name))
+    summary = summarise(run_of([of_a_bug], storages=("ext4",)))
+    assert (summary.no_work, summary.canaries_planted, summary.exit_code) == ((), 0, 1)
+
+
+def test_further_tries_of_a_canary_that_was_caught_are_not_missing():
+    """The campaign stops at the first try that catches it; the plan holds four."""
+    further = tuple(canary_result(400 + n, s).trial for n, s in enumerate(STORAGES))
+    caught = dataclasses.replace(green(), trials=green().trials + further)
+    assert summarise(caught).exit_code == 0
+    results = replaced(green_results(), canary_result(300, "ext4", Word.PASS, ""))
+    missed = dataclasses.replace(run_of(results), trials=green().trials + further)
+    assert summarise(missed).no_work == ("1 of 124 trials did not run",)
 
 
 def test_the_bound_rests_only_on_what_was_drawn_at_random_and_whole():
