@@ -80,10 +80,7 @@ def _columns(names: Sequence[str], layers: Sequence[Layer], runs: Sequence[RunDa
     ]
     for name in ("p50", "p95", "max"):
         rows.append([f"recovery {name}", *_times([layer.recovery for layer in layers], name)])
-    return [
-        *align(rows),
-        *labelled("*", "of the failure rate of untried points, 95 %, from those drawn at random alone"),
-    ]
+    return align(rows)
 
 
 def _equal(label: str, cells: list[str]) -> list[str]:

@@ -65,7 +65,7 @@ def coverage_lines(data: RunData, summary: Summary) -> list[str]:
     second = f"{plural(summary.second_crashes, 'second crash', 'second crashes')} inside recovery"
     reached = f"{summary.hooks_covered:,} of {summary.hooks_expected:,} killed at on every layer"
     if summary.hooks_covered < summary.hooks_expected and not any(coverage.missed(data, s) for s in data.storages):
-        reached += " (this plan does not owe all)"
+        reached += " (not all owed)"
     found = summary.ledger
     effects = (
         f"{found['resent']:,} re-sent, {found['deduped']:,} deduped, {found['fenced']:,} fenced, "

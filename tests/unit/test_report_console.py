@@ -272,6 +272,7 @@ def test_equal_layers_have_no_mark():
     """A mark that is always there says nothing."""
     text = compare(green())
     assert "≠" not in text.split("legend")[0]
+    assert text.count("of the failure rate") == 1
     assert "40 points tried on more than one of ext4, tmpfs, overlay: 0 ended differently" in text
 
 
