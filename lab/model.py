@@ -155,7 +155,7 @@ class Evidence:
     ledger: Json
     verifier: str  # name and version
     starts: int  # containers started for it
-    recovery_ms: tuple[float, ...]  # from the recovering container's start to its barrier
+    recovery_ms: tuple[float, ...]  # from asking the engine to start the recovering container to its barrier
     failure: Failure | None = None
 
 
@@ -165,7 +165,8 @@ class Verdict:
 
     word: Word
     why: str = ""  # one line for a person
-    property: str = ""  # of a violation or note
+    property: str = ""  # of a violation or note: the first one that differed
+    broken: tuple[str, ...] = ()  # every property that differed, at any look
     look: str = ""
     differs: Fact | None = None
     facts: dict[str, int] = field(default_factory=dict)  # per property, over the whole trial

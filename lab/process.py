@@ -65,8 +65,8 @@ class SubjectProcess:
         return list(self._records.hits)
 
     def start(self) -> None:
+        self.started_s = time.monotonic()  # before the engine's part: it says that it has started when the process runs
         self._container.start()
-        self.started_s = time.monotonic()
 
     def wait_hit(self, timeout_s: float, what: str) -> Hit | None:
         """The record at which it now stands, or None if it has ended; one that outlives its deadline is a hang."""

@@ -36,11 +36,11 @@ def judge(evidence: Evidence, promises: Mapping[str, tuple[str, ...]]) -> Verdic
         promised = evidence.trial.fault in promises.get(name, ())
         why = differs.why or f"{differs.fact}: expected {differs.expected!r}, found {differs.found!r}"
         word = Word.VIOLATION if promised else Word.NOTE
-        return Verdict(word, why, name, look.name, differs, facts)
+        return Verdict(word, why, name, _broken(evidence), look.name, differs, facts)
     failure = evidence.failure
     if failure is not None:
         name = RECOVERS if failure.word is Word.VIOLATION else ""
-        return Verdict(failure.word, f"{failure.phase}: {failure.what}", name, facts=facts)
+        return Verdict(failure.word, f"{failure.phase}: {failure.what}", name, (name,) if name else (), facts=facts)
     for missing in _unchecked(evidence, facts):
         return Verdict(Word.INVALID, missing, facts=facts)
     return Verdict(Word.PASS, facts=facts)
@@ -84,6 +84,11 @@ def _first_difference(evidence: Evidence, promises: Mapping[str, tuple[str, ...]
             if name in look.properties and look.properties[name].differs is not None:
                 return look, name
     return None
+
+
+def _broken(evidence: Evidence) -> tuple[str, ...]:
+    """Every property that differed at some look."""
+    return tuple(sorted({name for look in evidence.looks for name, f in look.properties.items() if f.differs}))
 
 
 def _unchecked(evidence: Evidence, facts: Mapping[str, int]) -> Iterator[str]:

@@ -171,7 +171,7 @@ def carry_out(record: Record, plan: Plan, stage: Stage, stop: Stop, finished: Ca
     bugs = {bug.name: bug.property for bug in stage.setting.subject.bugs}
 
     def catches(trial: Trial, verdict: Verdict) -> bool:
-        return verdict.word is Word.VIOLATION and verdict.property == bugs.get(trial.bug or "")
+        return verdict.word is Word.VIOLATION and bugs.get(trial.bug or "") in verdict.broken
 
     keep = record.header().keep_all_evidence
     record.begin_session()
