@@ -109,9 +109,8 @@ def exhaustive_plan(
                 trials.append(Trial(len(trials) + 1, Kind.PROBE, storage, workload, (point,), drawn="all"))
     trials += _canaries(seed, bugs, storages, census, start=len(trials) + 1)
     covers = {f.hit.hook for f, _, _ in points} | {s.hook for _, s, _ in points if s is not None}
-    return Plan(
-        tuple(trials), len(census.first_points()), tuple(sorted(covers)), tuple(b.name for b in bugs if b.canary)
-    )
+    canaries = tuple(b.name for b in bugs if b.canary)
+    return Plan(tuple(trials), len(census.first_points()), tuple(sorted(covers)), canaries, len(trials))
 
 
 def bug_plan(seed: int, points: int, storages: Sequence[str], bug: Bug, census: Census) -> Plan:
@@ -183,7 +182,8 @@ def _cover(
         if hook.where == "recovery" and hook.name in ways and len(draw.points) < points:
             first, second = draw.rng.choice(ways[hook.name])
             draw.add(first, second, "cover")
-    for hook in hooks:
+    # Shuffled, so that a plan too small for all of them still touches every area of the subject.
+    for hook in draw.rng.sample(list(hooks), len(hooks)):
         if not any(f.hit.hook == hook.name for f, _, _ in draw.points):
             _add_one(draw, points, by_hook.get(hook.name, []))
 

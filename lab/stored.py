@@ -32,6 +32,8 @@ def load(record: Record) -> RunData:
         interrupted=bool(lines) and lines[-1].get("interrupted", True),
         workloads=len(record.inputs()[0]),
         path=record.path,
+        covers=plan.covers,
+        whole=plan.whole,
     )
 
 
