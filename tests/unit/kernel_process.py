@@ -132,6 +132,11 @@ class Process:
         self._process.stdin.write(b"go\n")
         self._process.stdin.flush()
 
+    def leave(self) -> None:
+        """Close its standard input without a word."""
+        assert self._process.stdin
+        self._process.stdin.close()
+
     def kill(self, how: signal.Signals = signal.SIGKILL) -> int:
         self._process.send_signal(how)
         return self.wait()

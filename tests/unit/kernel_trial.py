@@ -74,6 +74,7 @@ class Lab:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._numbers = itertools.count(1)
+        self._open: list[Trial] = []
         self.service = LedgerService(folder)
         self.verifier = Verifier()
         (folder / "prepared").mkdir()
@@ -84,11 +85,28 @@ class Lab:
     def trial(self, workload: Record = FULL, hold: list[int] | None = None) -> Trial:
         """A fresh trial on a copy of the prepared state."""
         name = f"t{next(self._numbers)}"
-        folder = shutil.copytree(self._folder / "prepared", self._folder / name)
-        return Trial(self.service, name, folder, workload, hold)
+        return self._opened(name, shutil.copytree(self._folder / "prepared", self._folder / name), workload, hold)
+
+    def young(self, workload: Record) -> Trial:
+        """A fresh trial on an empty folder."""
+        name = f"t{next(self._numbers)}"
+        (self._folder / name).mkdir()
+        return self._opened(name, self._folder / name, workload, None)
+
+    def close_trials(self) -> None:
+        """Forget every trial, their folders too."""
+        while self._open:
+            trial = self._open.pop()
+            trial.close()
+            shutil.rmtree(trial.folder)
+
+    def _opened(self, name: str, folder: Path, workload: Record, hold: list[int] | None) -> Trial:
+        trial = Trial(self.service, name, folder, workload, hold)
+        self._open.append(trial)
+        return trial
 
     def crash(self, *points: str, workload: Record = FULL, bug: str | None = None) -> Outcome:
-        """Kill at the points, process by process, then recover and resume; look three times (or more) at it."""
+        """Kill at the points, process by process, then recover and resume; a look at each stop. Closes every trial."""
         first = points[0]
         trial = self.trial(workload, [int(first.partition("#")[2])] if first.startswith("intent.sent#") else None)
         outcome, history = Outcome(), []
@@ -97,8 +115,7 @@ class Lab:
         except AssertionError as died:
             outcome.ended = str(died)
         finally:
-            trial.close()
-            shutil.rmtree(trial.folder)
+            self.close_trials()
         return outcome
 
     def end(self) -> None:

@@ -15,8 +15,8 @@ POINTS = [pytest.param(bug, point, id=f"{bug['name']}@{point}") for bug in BUGS 
 
 
 @pytest.fixture(scope="module")
-def census(kernel_lab: Lab) -> list[Record]:
-    trial = kernel_lab.trial()
+def census(kernel_services: Lab) -> list[Record]:
+    trial = kernel_services.trial()
     return [record for record in trial.finish("run", census="1") if "hit" in record]
 
 

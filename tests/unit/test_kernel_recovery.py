@@ -81,7 +81,6 @@ def recovery_hits(kernel_lab: Lab, first: str, script: Record = SMALL) -> list[s
     trial = kernel_lab.trial(script)
     trial.kill_at("run", first)
     found = hits(trial.finish("recover", census="1"))
-    trial.close()
     return found[: found.index("recovery.done#1") + 1]
 
 
@@ -122,4 +121,3 @@ def test_a_released_barrier_disarms_the_armed_hook(kernel_lab: Lab) -> None:
     assert process.await_hit()["barrier"] is True
     process.release()
     assert process.wait() == 0
-    trial.close()

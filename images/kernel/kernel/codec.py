@@ -39,7 +39,10 @@ def decode(text: str):
     text = text.strip(" \t\r\n")
     try:
         value, end = _scan(text, 0)
-    except StopIteration:
+    except (
+        StopIteration,
+        SystemError,
+    ):  # the latter where it looks for JSONDecodeError in `json`, which is not imported
         raise ValueError("not JSON") from None
     if end != len(text):
         raise ValueError(f"something follows the JSON value at character {end}")
