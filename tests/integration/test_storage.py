@@ -5,10 +5,8 @@ from __future__ import annotations
 import base64
 import io
 import tarfile
-import threading
 import uuid
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -254,28 +252,47 @@ def test_an_agent_that_is_gone_leaves_no_loop_device(
             remove_volume(client, volume.name)
 
 
-def test_two_labs_on_one_engine_never_share_a_device(client: docker.DockerClient, image: str, pool: str) -> None:
-    """Both ask the kernel for a free device at the same moment and are told the same number."""
-    prepare = {"do": "prepare", "layer": "ext4", "tar": encoded(tar_of({})), "uid": 0, "gid": 0, "size_bytes": 1 << 20}
-    together = threading.Barrier(2, timeout=20)
+RACE = """
+import json, os, sys, time
+from pathlib import Path
+sys.path.insert(0, "/usr/local/lib/storage-agent")
+import loop
+start, me = time.monotonic() + 0.3, "child" if os.fork() == 0 else "parent"
+loop.DEVICES = Path("/dev-lab", me)
+loop.DEVICES.mkdir()
+image = Path("/images", me)
+image.write_bytes(bytes(65536))
+for n in range(100):
+    while time.monotonic() < start + n * 0.01:
+        pass
+    device = loop.attach(image)
+    print(json.dumps({"round": n, "device": device.number}), flush=True)
+    time.sleep(0.005)
+    device.detach()
+me == "parent" and os.wait()
+"""
 
-    def take(agent: Service) -> list[str]:
-        agent.request(prepare)
-        taken = []
-        for _ in range(40):
-            together.wait()
-            taken.append(agent.request({"do": "fresh", "layer": "ext4", "name": "x"})["device"])
-            together.wait()
-            agent.request({"do": "release", "layer": "ext4", "name": "x"})
-        return taken
 
-    with ExitStack() as stack:
-        agents = [
-            stack.enter_context(storage_agent(client, f"test-{uuid.uuid4().hex[:8]}", image, pool)) for _ in range(2)
-        ]
-        with ThreadPoolExecutor() as threads:
-            one, two = threads.map(take, agents)
-    assert all(a != b for a, b in zip(one, two, strict=True))
+def test_two_agents_that_ask_at_the_same_moment_get_two_devices(client: docker.DockerClient, image: str) -> None:
+    """Two labs on one engine: the kernel tells both the same free number, and one of them has to ask again.
+
+    The agent's own code in two processes that start each round together; between two agents it happens once in minutes.
+    """
+    spec = Spec(
+        image=image, command=["python3", "-c", RACE], name=f"lab-test-{uuid.uuid4().hex[:8]}", labels=LABEL,
+        user="0:0", network="none", extra_host_config={**AGENT_HOST_CONFIG, "auto_remove": False},
+    )  # fmt: skip
+    parser = LineParser()
+    container = Container(client, spec, parser)
+    try:
+        container.start()
+        container.wait(30)
+        container.stream.wait_ended(5, "the race's last words")
+        assert container.state().exit_code == 0 and not parser.log.text(), parser.log.text()
+        taken = {(answer["round"], answer["device"]) for answer in parser.answers}
+        assert len(parser.answers) == len(taken) == 200
+    finally:
+        container.remove()
 
 
 def encoded(tar: bytes) -> str:
