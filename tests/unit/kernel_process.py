@@ -16,7 +16,8 @@ from typing import Any
 IMAGES = Path(__file__).parents[2] / "images"
 KERNEL = IMAGES / "kernel"
 # Compiled once for all tests of a session, and never beside the sources: those are an image's build context.
-PYTHON = [sys.executable, "-I", "-S", "-X", f"pycache_prefix={tempfile.mkdtemp(prefix='kernel-pycache-')}"]
+_COMPILED = tempfile.TemporaryDirectory(prefix="kernel-pycache-")
+PYTHON = [sys.executable, "-I", "-S", "-X", f"pycache_prefix={_COMPILED.name}"]
 DEADLINE_S = 20.0
 NONCE = "n0nce"
 
