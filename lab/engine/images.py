@@ -2,7 +2,8 @@
 
 A tag carries its content's digest, `lab/<folder>:<12 hex>`: what is up to date is not built again, two checkouts never
 overwrite each other's images, and a run's record says exactly what ran. A Dockerfile that begins with `ARG BASE` and
-`FROM ${BASE}` stands on the lab's own base (images/base). Built through the engine's classic API: no BuildKit, no CLI.
+`FROM ${BASE}` stands on the lab's own base (images/base); one with `ARG VERIFIER` and `FROM ${VERIFIER}` on the lab's
+verifier, whose harness it uses. Built through the engine's classic API: no BuildKit, no CLI.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from lab.engine.host import Say, locked, state_folder
 
 IMAGES = Path(__file__).resolve().parents[2] / "images"
 BASE = IMAGES / "base"
+BELOW = re.compile(r"^ARG\s+(BASE|VERIFIER)\b", re.MULTILINE)  # an image of the lab's that a Dockerfile stands on
 BUILD = "build:"  # how a subject.toml says that its image is a folder
 DIGEST_HEX = 12  # 48 bits: no two contents of one name will ever meet by chance
 LAST_LINES = 20  # of a failed build, for a person
@@ -49,11 +51,13 @@ class Context:
     tar: bytes
 
     @property
-    def on_base(self) -> bool:
-        return re.search(r"^ARG\s+BASE\b", self.dockerfile, re.MULTILINE) is not None
+    def below(self) -> str | None:
+        """The argument by which it asks for an image of the lab's to stand on; that image's folder in lower case."""
+        found = BELOW.search(self.dockerfile)
+        return found[1] if found else None
 
-    def tag(self, base_id: str = "") -> str:
-        digest = hashlib.sha256(self.tar + base_id.encode()).hexdigest()
+    def tag(self, below_id: str = "") -> str:
+        digest = hashlib.sha256(self.tar + below_id.encode()).hexdigest()
         return f"lab/{self.name}:{digest[:DIGEST_HEX]}"
 
 
@@ -120,34 +124,37 @@ def ensure_folders(client: docker.DockerClient, folders: Mapping[str, Path], say
     contexts = {name: read_context(folder) for name, folder in folders.items()}
     tags, fresh = {}, []
     with locked(state_folder() / "images.lock", LOCK_WAIT_S, say):
-        needs_base = any(c.on_base or c.folder == BASE for c in contexts.values())
-        base_tag, base_id = _base(client, say) if needs_base else ("", "")
         for name, context in contexts.items():
-            tags[name] = tag = context.tag(base_id if context.on_base else "")
-            if base.present(client, tag):
+            tags[name], built = _up_to_date(client, context, say)
+            if not built:
                 fresh.append(name)
-            else:
-                arguments = {"BASE": base_tag} if context.on_base else {}
-                _build(client, context, tag, arguments, {}, say)
     if fresh:
         say(f"images   {', '.join(fresh)}: up to date")
     return tags
 
 
-def _base(client: docker.DockerClient, say: Say) -> tuple[str, str]:
-    """Tag and identity of the lab's base image, made if it is not there."""
-    context = read_context(BASE)
-    tag = context.tag()
-    if not base.present(client, tag):
-        pinned = re.search(r"^ARG\s+FROM=(\S+)", context.dockerfile, re.MULTILINE)
-        if pinned is None:
-            raise UsageError(
-                f"{context.folder}/Dockerfile names no image to start from", "It begins with `ARG FROM=…`."
-            )
-        source = base.source(client, pinned[1], say)
-        labels = {LABEL_BASE: f"{source.origin}: {source.reference}"}
-        _build(client, context, tag, {"FROM": source.reference}, labels, say)
-    return tag, str(client.images.get(tag).id)
+def _up_to_date(client: docker.DockerClient, context: Context, say: Say) -> tuple[str, bool]:
+    """The tag of an image, built if it is not there, after what it stands on; and whether it was built."""
+    arguments, labels, below_id = {}, {}, ""
+    if context.below is not None:
+        below, _ = _up_to_date(client, read_context(IMAGES / context.below.lower()), say)
+        arguments, below_id = {context.below: below}, str(client.images.get(below).id)
+    tag = context.tag(below_id)
+    if base.present(client, tag):
+        return tag, False
+    if context.folder == BASE:
+        source = base.source(client, _pinned(context), say)
+        arguments, labels = {"FROM": source.reference}, {LABEL_BASE: f"{source.origin}: {source.reference}"}
+    _build(client, context, tag, arguments, labels, say)
+    return tag, True
+
+
+def _pinned(context: Context) -> str:
+    """The public image that the base starts from, where a registry can be reached."""
+    pinned = re.search(r"^ARG\s+FROM=(\S+)", context.dockerfile, re.MULTILINE)
+    if pinned is None:
+        raise UsageError(f"{context.folder}/Dockerfile names no image to start from", "It begins with `ARG FROM=…`.")
+    return pinned[1]
 
 
 def _build(

@@ -70,11 +70,15 @@ def test_another_base_gives_another_tag(folder: Path) -> None:
     assert context.tag("sha256:aaaa") != context.tag("sha256:bbbb")
 
 
-def test_only_a_dockerfile_that_asks_for_the_base_gets_it(folder: Path) -> None:
+def test_only_a_dockerfile_that_asks_for_an_image_of_the_labs_stands_on_it(folder: Path) -> None:
     """Planted: every image on the lab's base; a user's own `FROM` would be built anew with each base."""
-    assert not images.read_context(folder).on_base
+    assert images.read_context(folder).below is None
     (folder / "Dockerfile").write_text("# mine\nARG BASE\nFROM ${BASE}\n")
-    assert images.read_context(folder).on_base
+    assert images.read_context(folder).below == "BASE"
+    (folder / "Dockerfile").write_text("ARG VERIFIER\nFROM ${VERIFIER}\n")
+    assert images.read_context(folder).below == "VERIFIER"
+    (folder / "Dockerfile").write_text("ARG VERIFIERS=3\nFROM scratch\n")
+    assert images.read_context(folder).below is None
 
 
 def test_a_tag_names_its_folder_in_characters_that_docker_takes(folder: Path) -> None:
