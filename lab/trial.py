@@ -102,6 +102,8 @@ class _Life:
                 volumes = self._copies()
             if keep_containers:
                 stack.pop_all()
+            elif self._verifier is not None:
+                self._verifier.finish()  # it ends by itself while the others are removed: cheaper than a kill
         return Outcome(evidence, verdict, volumes)
 
     def _work(self, stack: ExitStack) -> None:
@@ -109,12 +111,14 @@ class _Life:
             volume = stack.enter_context(self._fresh_volume())
             socket = stack.enter_context(self._ledger_socket())
         with self._phase("verifier"):
-            verifier = None if self._census else stack.enter_context(self._started_verifier(volume))
+            # A census asks it nothing, but a tmpfs must outlive the crash that a recovery census looks behind.
+            needed = not self._census or (self._layer.fill == "archive" and bool(self._trial.points))
+            verifier = stack.enter_context(self._started_verifier(volume)) if needed else None
         pending = list(self._trial.points)
         while True:
             point = pending.pop(0) if pending else None
             process = self._start(stack, volume, socket, point)
-            if process.seen.number == 1 and verifier is not None:
+            if process.seen.number == 1 and verifier is not None and not self._census:
                 with self._phase("hello"):
                     verifier.hello(self._deadlines.ready)
             if self._reaches(process, point):
@@ -159,7 +163,6 @@ class _Life:
             verifier.start()
             self._starts += 1
             yield verifier
-            verifier.finish()
         finally:
             verifier.remove()
 
@@ -237,7 +240,7 @@ class _Life:
         self._history += [*process.history, {"process": process.seen.number, "died": True}]
 
     def _look(self, name: str, process: SubjectProcess) -> None:
-        if self._verifier is None:
+        if self._verifier is None or self._census:
             return
         with self._phase(f"look:{name}"):
             answer = self._worker.ledger.request({"do": "drain" if name == "end" else "snapshot", "trial": self._name})

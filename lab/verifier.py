@@ -53,7 +53,7 @@ class Verifier:
         return base64.b64decode(volume) if volume else None
 
     def finish(self) -> None:
-        """Let it end by itself: cheaper than a kill, which costs the engine another process."""
+        """Let it end by itself; a kill would cost the engine another process."""
         self._container.stream.close_input()
 
     def remove(self) -> None:
