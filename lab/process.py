@@ -97,7 +97,6 @@ class SubjectProcess:
     def wait_until_gone(self) -> None:
         """Wait until it is dead, gone from the process table, and everything it ever wrote has been read."""
         try:
-            self._container.wait(self._deadlines.kill)
             self._container.stream.wait_ended(self._deadlines.kill, "the killed process's output to end")
         except DeadlinePassed as error:
             raise TrialEnded(Word.HANG, str(error)) from error
@@ -114,10 +113,6 @@ class SubjectProcess:
     def wait_exit(self, timeout_s: float) -> int:
         """Wait until it ends by itself; its exit code. A process that outlives its deadline is a hang."""
         self._waited(lambda: False, timeout_s, "it to end")
-        try:
-            self._container.wait(self._deadlines.kill)
-        except DeadlinePassed as error:
-            raise TrialEnded(Word.HANG, str(error)) from error
         self._note_end()
         return -1 if self.seen.exit_code is None else self.seen.exit_code
 
@@ -140,7 +135,14 @@ class SubjectProcess:
             raise TrialEnded(Word.HANG, f"{error}; its processes: {rows or 'none'}{self.last_words()}") from error
 
     def _note_end(self) -> None:
+        """Its exit state, once the engine has it: its output may end a moment earlier."""
         state = self._container.state()
+        if state.running:
+            try:
+                self._container.wait(self._deadlines.kill)
+            except DeadlinePassed as error:
+                raise TrialEnded(Word.HANG, str(error)) from error
+            state = self._container.state()
         if not state.running:
             self._note(exit_code=state.exit_code, oom_killed=state.oom_killed)
 
