@@ -6,9 +6,9 @@ missing link makes it invalid.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from lab.model import Evidence, Kind, LedgerCounts, Look, Process, Verdict, Word, from_json
+from lab.model import Evidence, Fact, Kind, LedgerCounts, Look, Process, Verdict, Word, from_json
 from lab.storage import mountinfo
 from lab.storage.mountinfo import Expected
 
@@ -20,7 +20,8 @@ def judge(evidence: Evidence, promises: Mapping[str, tuple[str, ...]]) -> Verdic
     """The verdict of one trial.
 
     The order matters. A broken link comes first, for nothing that was seen behind it counts. Then the first difference
-    that the verifier reported, in the order of its looks; then a trial that ended early; then what was never checked.
+    that breaks a promise; then a trial that ended early; then what was never checked. Only then a loss that nobody
+    promised to prevent: it is green, and may hide none of these.
     """
     facts = {
         name: sum(look.properties[name].facts for look in evidence.looks if name in look.properties)
@@ -28,22 +29,24 @@ def judge(evidence: Evidence, promises: Mapping[str, tuple[str, ...]]) -> Verdic
     }
     for broken in _broken_links(evidence):
         return Verdict(Word.INVALID, broken, facts=facts)
-    found = _first_difference(evidence, promises)
-    if found is not None:
-        look, name = found
-        differs = look.properties[name].differs
-        assert differs is not None
-        promised = evidence.trial.fault in promises.get(name, ())
-        why = differs.why or f"{differs.fact}: expected {differs.expected!r}, found {differs.found!r}"
-        word = Word.VIOLATION if promised else Word.NOTE
-        return Verdict(word, why, name, _broken(evidence), look.name, differs, facts)
+    promised = [name for name, faults in promises.items() if evidence.trial.fault in faults]
+    for look, name, differs in _differences(evidence, promised):
+        return _differing(Word.VIOLATION, look, name, differs, evidence, facts)
     failure = evidence.failure
     if failure is not None:
         name = RECOVERS if failure.word is Word.VIOLATION else ""
         return Verdict(failure.word, f"{failure.phase}: {failure.what}", name, (name,) if name else (), facts=facts)
     for missing in _unchecked(evidence, facts):
         return Verdict(Word.INVALID, missing, facts=facts)
+    others = sorted({name for look in evidence.looks for name in look.properties} - set(promised))
+    for look, name, differs in _differences(evidence, others):
+        return _differing(Word.NOTE, look, name, differs, evidence, facts)
     return Verdict(Word.PASS, facts=facts)
+
+
+def _differing(word: Word, look: Look, name: str, differs: Fact, evidence: Evidence, facts: dict[str, int]) -> Verdict:
+    why = differs.why or f"{differs.fact}: expected {differs.expected!r}, found {differs.found!r}"
+    return Verdict(word, why, name, _broken(evidence), look.name, differs, facts)
 
 
 def _broken_links(evidence: Evidence) -> Iterator[str]:
@@ -53,21 +56,37 @@ def _broken_links(evidence: Evidence) -> Iterator[str]:
     for line in lines:
         if why := mountinfo.audit(line, expected):
             yield f"not on {evidence.trial.storage}: {why}"
+    numbers = [process.number for process in evidence.processes]
+    if numbers != list(range(1, len(numbers) + 1)):
+        yield f"it has processes {numbers}: one is missing"
     for process in evidence.processes:
-        if process.killed:
-            yield from _broken_kill(process)
-        elif process.oom_killed:
-            yield f"process {process.number} was killed by its memory limit, not by the lab"
-        elif process.exit_code == SIGKILLED:
-            yield f"process {process.number} exited 137 by itself: that is not a kill"
+        yield from _broken_process(process, evidence)
+    yield from _broken_count_of_kills(evidence)
 
 
-def _broken_kill(process: Process) -> Iterator[str]:
+def _broken_process(process: Process, evidence: Evidence) -> Iterator[str]:
+    who, points = f"process {process.number}", evidence.trial.points
+    asked = str(points[process.number - 1]) if process.number <= len(points) else None
+    if process.armed != asked:
+        yield f"{who} was armed at {process.armed}, but the trial is about {asked}"
+    if process.killed:
+        yield from _broken_kill(process, evidence)
+    elif process.oom_killed:
+        yield f"{who} was killed by its memory limit, not by the lab"
+    elif process.exit_code == SIGKILLED:
+        yield f"{who} exited {SIGKILLED} by itself: that is not a kill"
+    elif process.hit is not None and process.exit_code is not None:
+        yield f"{who} stood at {process.hit} and ended with exit code {process.exit_code} before it was killed"
+
+
+def _broken_kill(process: Process, evidence: Evidence) -> Iterator[str]:
     who = f"process {process.number}"
     if process.hit is None or str(process.hit) != process.armed:
         yield f"{who} was killed without the record of its armed hook {process.armed}"
     if process.alive is None:
         yield f"{who} was not seen alive at {process.armed}"
+    if process.exit_code is None and _ended_before_a_look_at(process, evidence):
+        return  # its end could not be seen; the failure says why
     if process.exit_code != SIGKILLED:
         yield f"{who} ended with exit code {process.exit_code}, not {SIGKILLED}"
     if process.oom_killed is not False:
@@ -76,39 +95,60 @@ def _broken_kill(process: Process) -> Iterator[str]:
         yield f"{who} was not seen gone after the kill"
 
 
-def _first_difference(evidence: Evidence, promises: Mapping[str, tuple[str, ...]]) -> tuple[Look, str] | None:
-    """The earliest look that found a difference; of several properties the promised ones first, in their order."""
+def _ended_before_a_look_at(process: Process, evidence: Evidence) -> bool:
+    return evidence.failure is not None and all(look.process != process.number for look in evidence.looks)
+
+
+def _broken_count_of_kills(evidence: Evidence) -> Iterator[str]:
+    """What was judged must have been killed before; what a probe asks for must not be there to be killed at."""
+    killed = [process for process in evidence.processes if process.killed]
+    failure = evidence.failure
+    judged = bool(evidence.looks) or failure is None or failure.word is Word.VIOLATION
+    if evidence.trial.kind is not Kind.PROBE:
+        if judged and not killed:
+            yield "nothing was killed"
+    elif killed:
+        yield f"it reached {killed[0].armed}, which is not in the census: the enumeration is not complete"
+
+
+def _differences(evidence: Evidence, names: Sequence[str]) -> Iterator[tuple[Look, str, Fact]]:
+    """What differed of these properties: the earliest look first, within it in the order of the names."""
     for look in evidence.looks:
-        order = [*promises, *sorted(set(look.properties) - set(promises))]
-        for name in order:
-            if name in look.properties and look.properties[name].differs is not None:
-                return look, name
-    return None
+        for name in names:
+            if name in look.properties and (differs := look.properties[name].differs) is not None:
+                yield look, name, differs
 
 
 def _broken(evidence: Evidence) -> tuple[str, ...]:
     """Every property that differed at some look."""
-    return tuple(sorted({name for look in evidence.looks for name, f in look.properties.items() if f.differs}))
+    return tuple(
+        sorted({name for look in evidence.looks for name, f in look.properties.items() if f.differs is not None})
+    )
 
 
 def _unchecked(evidence: Evidence, facts: Mapping[str, int]) -> Iterator[str]:
-    """Links that a whole trial must have: the kill, the restart, all looks, and facts for every property."""
-    probe = evidence.trial.kind is Kind.PROBE
-    killed = [process for process in evidence.processes if process.killed]
+    """Links that a whole trial must have: the restart, its end, every look, and facts for every property."""
     last = evidence.processes[-1] if evidence.processes else None
-    if not killed and not probe:
-        yield "nothing was killed"
     if last is None or last.killed or last.exit_code != 0:
         yield "no process came to its end by itself with exit code 0"
-    looks = [look.name for look in evidence.looks]
-    for name in ("end",) if probe else ("killed", "recovered", "end"):
-        if name not in looks:
-            yield f"the verifier never looked at `{name}`"
-    if not probe and looks.count("killed") != len(killed):
-        yield "the verifier did not look after every kill"
-    for name, number in facts.items():
-        if number == 0:
+        return
+    wanted = [("killed", process.number) for process in evidence.processes if process.killed]
+    wanted += [("recovered", last.number)] if evidence.trial.kind is not Kind.PROBE else []
+    wanted += [("end", last.number)]
+    looks = [(look.name, look.process) for look in evidence.looks]
+    for name, number in wanted:
+        if (name, number) not in looks:
+            yield f"the verifier never looked at `{name}` of process {number}"
+    for look in evidence.looks:
+        for name in sorted(set(facts) - set(look.properties)):
+            yield f"the verifier said nothing of {name} at `{look.name}`"
+    for name, count in facts.items():
+        if count == 0:
             yield f"{name} was checked on no fact"
+    if not facts:
+        yield "no property was checked: the subject promises none"
+    if not evidence.verifier:
+        yield "the verifier never said who it is"
 
 
 def count_ledger(ledger: Mapping[str, object]) -> LedgerCounts:
