@@ -47,7 +47,7 @@ def examine(say: Say) -> int:
             except StorageUnavailable as error:
                 say(f"storage  {name}: NOT HERE: {error.what}")
                 bad += 1
-        free = int(services.agent.request({"do": "space"})["pool_bytes"])
+        free = int(services.agent.request({"do": "space"})["pool"])
     say(f"space    {free / 1024**3:.1f} GiB free on the engine's disk")
     if free < LOW_SPACE_BYTES:
         say(f"space    LOW: a campaign wants {LOW_SPACE_BYTES >> 30} GiB; see `docker system df`")

@@ -7,7 +7,6 @@ layer, and how xfs, btrfs and a power cut fit: docs/storage.md.
 from __future__ import annotations
 
 import base64
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,12 +15,12 @@ from typing import ClassVar, Literal, Protocol
 import docker
 import docker.errors
 
-from lab.engine.errors import LabError, ServiceFailed, StorageUnavailable
+from lab.engine.errors import ServiceFailed, StorageUnavailable
+from lab.engine.removal import remove_volume
 from lab.model import Json
 from lab.storage import mountinfo
 
 SIZE_BYTES = 64 * 1024 * 1024  # of a fresh filesystem, where it has a size
-REMOVE_TIMEOUT_S = 10.0  # the engine says "in use" for a moment after a volume's last container has gone
 
 
 class Agent(Protocol):
@@ -130,18 +129,3 @@ class AgentLayer(StorageLayer):
 
     def _release(self, name: str) -> None:
         self.site.agent.request({"do": "release", "layer": self.name, "name": name})
-
-
-def remove_volume(client: docker.DockerClient, name: str) -> None:
-    """Remove a Docker volume that no container uses any more; one that is not there is fine. Raises LabError."""
-    until = time.monotonic() + REMOVE_TIMEOUT_S
-    while True:
-        try:
-            client.volumes.get(name).remove()
-            return
-        except docker.errors.NotFound:
-            return
-        except docker.errors.APIError as error:
-            if error.status_code != 409 or time.monotonic() > until:
-                raise LabError(f"volume {name} cannot be removed: {error.explanation}") from error
-        time.sleep(0.02)

@@ -18,10 +18,11 @@ from lab.engine import images
 from lab.engine.client import connect
 from lab.engine.container import Container, Mount, Spec
 from lab.engine.errors import LabError, ServiceFailed, StorageUnavailable
+from lab.engine.removal import remove_volume
 from lab.engine.services import AGENT_HOST_CONFIG, Service, storage_agent
 from lab.engine.stream import LineParser, RecordParser
 from lab.storage import LAYERS
-from lab.storage.base import Site, StorageLayer, Volume, remove_volume
+from lab.storage.base import Site, StorageLayer, Volume
 
 pytestmark = pytest.mark.docker
 
