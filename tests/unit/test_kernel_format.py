@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernel_process import KERNEL
 
 sys.path.insert(0, str(KERNEL))
 sys.dont_write_bytecode, written = True, sys.dont_write_bytecode
-from kernel import codec, crc, errors, frames, log, pager, pages, states, tables  # noqa: E402
+from kernel import codec, crc, errors, frames, journal, log, pager, pages, states, tables  # noqa: E402
 
 sys.dont_write_bytecode = written
 sys.path.remove(str(KERNEL))
@@ -27,6 +27,7 @@ JSON = st.recursive(
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     max_leaves=12,
 )
+STEADY = settings(deadline=None, derandomize=True)  # the same examples on a machine of any speed
 PAYLOADS = st.lists(st.binary(max_size=60), max_size=8)
 
 
@@ -47,6 +48,7 @@ def test_the_crc_is_castagnolis() -> None:
     assert crc.crc32c(b"") == 0
 
 
+@STEADY
 @given(JSON)
 def test_canonical_json_is_what_json_dumps_makes_with_the_documented_settings(value: Any) -> None:
     """An independent reader compares rows byte by byte; the kernel's encoder is not `json.dumps` itself."""
@@ -62,6 +64,7 @@ def test_what_is_not_json_is_a_value_error(text: str) -> None:
         codec.decode(text)
 
 
+@STEADY
 @given(PAYLOADS, st.integers(1, 2**40))
 def test_what_was_framed_is_parsed_again(payloads: list[bytes], first_lsn: int) -> None:
     """Frames follow without gaps; the end is exactly behind the last."""
@@ -69,6 +72,7 @@ def test_what_was_framed_is_parsed_again(payloads: list[bytes], first_lsn: int) 
     assert frames.payloads(data, first_lsn) == (payloads, len(data))
 
 
+@STEADY
 @given(PAYLOADS.filter(bool), st.data())
 def test_a_segment_cut_anywhere_gives_its_whole_frames_and_a_torn_tail(
     payloads: list[bytes], data: st.DataObject
@@ -82,6 +86,7 @@ def test_a_segment_cut_anywhere_gives_its_whole_frames_and_a_torn_tail(
     frames.check_torn(cut, end, 1 + len(found), "here")
 
 
+@STEADY
 @given(PAYLOADS.filter(lambda p: len(p) > 1), st.data())
 def test_a_bad_byte_before_a_good_frame_is_corruption(payloads: list[bytes], data: st.DataObject) -> None:
     """A torn tail is cut, but a torn middle is reported: cutting it would lose acknowledged records."""
@@ -95,6 +100,7 @@ def test_a_bad_byte_before_a_good_frame_is_corruption(payloads: list[bytes], dat
         frames.check_torn(bad, end, 1 + len(found), "here")
 
 
+@STEADY
 @given(st.binary(max_size=200))
 def test_any_bytes_for_a_root_or_page_are_refused_and_never_crash_the_reader(data: bytes) -> None:
     """A slot may hold anything after a crash."""
@@ -193,6 +199,17 @@ def test_a_record_that_does_not_follow_from_the_rows_is_corruption() -> None:
     for lsn, record in ((3, created), (2, created), (2, created | {"from": "created", "to": "running"})):
         with pytest.raises(errors.CorruptError):
             tables.fold(rows, lsn, record)
+
+
+def test_an_illegal_transition_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    """The table decides, not the code that asks: a wrong engine stops instead of leaving a wrong log."""
+    log.create_segment(str(tmp_path), 1)
+    writer = log.Log(str(tmp_path), Unwatched(), 100, 1, 1, frames.HEADER_BYTES)
+    with opened(tmp_path / "pages.db") as file, pytest.raises(errors.IllegalTransitionError):
+        journal.Journal(Unwatched(), writer, tables.Tables(), file, 9).attempt(1, 0, "running")
+    writer.close()
+    assert writer.next_lsn == 1
+    assert next(tmp_path.glob("*.open")).stat().st_size == frames.HEADER_BYTES
 
 
 def test_every_transition_leads_to_a_state_that_is_left_or_is_an_end() -> None:

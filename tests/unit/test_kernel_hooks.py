@@ -64,6 +64,13 @@ def test_an_unarmed_kernel_writes_its_history_and_no_hook(kernel_lab: Lab) -> No
     assert operations == [(kind, n) for n in range(1, len(records) // 2 + 1) for kind in ("invoke", "ok")]
 
 
+def test_a_hook_that_is_armed_without_its_number_is_refused(kernel_lab: Lab) -> None:
+    """A typing error must not become a run without a crash."""
+    process = kernel_lab.trial(FULL).start("run", hook="log.synced")
+    assert process.wait() == 64
+    assert "NAME#N" in process.log
+
+
 def test_every_acknowledged_append_carries_the_lsn_that_follows_the_last(kernel_lab: Lab) -> None:
     """`prefix-durable` compares the history with the log by these numbers."""
     records = kernel_lab.trial(FULL).finish("run")

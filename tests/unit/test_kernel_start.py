@@ -119,10 +119,15 @@ def test_a_ledger_that_is_not_there_is_said_so_and_the_state_can_be_recovered(ke
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{", "not a workload"),
-        ("[]", "not a workload"),
+        ("{", "not JSON"),
+        ("[]", "cannot be worked"),
+        ("{}", "'kind' is missing"),
         (json.dumps(workload() | {"version": 2}), "version 2"),
-        (json.dumps(workload(task(1, [call("mail", "keyed", text="x" * 1500), do("finish")]))), "more than 1500 bytes"),
+        (json.dumps(workload(slots=0)), "too small"),
+        (json.dumps(workload(task(1, [do("say")]))), "does not end in"),
+        (json.dumps(workload(task(1, [do("dance"), do("finish")]))), "task 1 step 0"),
+        (json.dumps(workload(task(1, [call("mail", "twice"), do("finish")]))), "no effect class 'twice'"),
+        (json.dumps(workload(task(1, [call("mail", "keyed", text="x" * 1200), do("finish")]))), "more than 1200 bytes"),
     ],
 )
 def test_a_workload_that_cannot_be_worked_is_refused_before_anything_is_written(
@@ -137,8 +142,8 @@ def test_a_workload_that_cannot_be_worked_is_refused_before_anything_is_written(
 
 
 def test_a_row_as_large_as_allowed_is_stored(kernel_lab: Lab) -> None:
-    """The largest arguments fit a page, a record and one write; and tables spread over more buckets as they grow."""
-    large = [task(n, [call("mail", "once", text="y" * 1400, n=n), do("finish")]) for n in range(1, 9)]
+    """The largest arguments, all of them quotes, fit a page and one write; tables spread over more buckets."""
+    large = [task(n, [call("mail", "once", text='"' * 585, n=n), do("finish")]) for n in range(1, 9)]
     trial = kernel_lab.young(workload(*large))
     trial.kill_at("run", "pager.root_synced#6")
     trial.finish("recover")

@@ -6,7 +6,7 @@ _repair = log.repair
 
 
 def repair(folder, replay):
-    if not replay.repair.startswith("torn tail"):
+    if replay.repair is None or not replay.repair.startswith("torn tail"):
         _repair(folder, replay)
 
 

@@ -8,8 +8,7 @@ from kernel import states
 from kernel.intents import Intents, identity
 from kernel.journal import Journal
 from kernel.tables import attempt_key
-
-ENDS = {"finish": "succeeded", "fail": "failed", "cancel": "cancelled"}
+from kernel.workload import ENDS
 
 
 class Engine:

@@ -28,6 +28,12 @@ class LedgerError(KernelError):
     exit_code = 69
 
 
+class IllegalTransitionError(KernelError):
+    """The kernel itself is wrong: it was about to record what its own tables forbid."""
+
+    exit_code = 70
+
+
 class NotCleanError(KernelError):
     """`run` was asked to start on a state that a crash left."""
 

@@ -8,6 +8,7 @@ import os
 import time
 
 from kernel.codec import canonical, encode_basestring_ascii
+from kernel.errors import UsageError
 
 RECORD_BYTES = 4096  # a pipe takes this much in one piece
 
@@ -65,6 +66,8 @@ def _armed(text):
     if not text:
         return None, 0
     name, _, n = text.rpartition("#")
+    if not name or not n.isdigit():
+        raise UsageError(f"LAB_HOOK={text}: a hook is armed as NAME#N")
     return name, int(n)
 
 

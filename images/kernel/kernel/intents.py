@@ -74,7 +74,7 @@ class Intents:
         connection = Connection(self._path)
         self._fence(connection, effect)
         reach("recovery.fenced", self._tags(effect))
-        answer = connection.ask({"do": "receipt", "effect": effect})
+        answer = connection.ask({"do": "receipt", "effect": effect}, "receipt", "declined")
         reach("recovery.receipt_read", self._tags(effect))
         connection.close()
         return answer
@@ -106,14 +106,14 @@ class Intents:
         return reply
 
     def _record_outcome(self, effect, reply):
-        if reply.get("ok") is True:
+        if reply.get("ok") is True and "receipt" in reply:
             self._reach("intent.landed_unrecorded", self._tags(effect))
             self._journal.intent(effect, "applied", receipt=reply["receipt"])
             self.finish(effect)
         elif reply.get("why") == "declined":
             self._journal.intent(effect, "resolved_failed")
         else:
-            raise LedgerError(f"the effect ledger refused {effect}: {reply.get('why')}")
+            raise LedgerError(f"the effect ledger answered {reply} to a send of {effect}")
 
     def _class(self, effect):
         return self._journal.tables.intents[effect]["class"]

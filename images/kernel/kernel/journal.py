@@ -5,6 +5,7 @@ Each transition of docs/format.md has three hooks here: before its record, after
 
 from kernel import states
 from kernel.codec import canonical
+from kernel.errors import IllegalTransitionError
 from kernel.log import Log
 from kernel.pager import Pager
 from kernel.tables import Tables, attempt_key, fold
@@ -49,7 +50,8 @@ class Journal:
         self.pager.commit(self.tables)
 
     def _transition(self, kind, record, tags):
-        states.check(kind, record["from"], record["to"], "asked for by the engine")
+        if not states.legal(kind, record["from"], record["to"]):
+            raise IllegalTransitionError(f"refused to record an illegal transition: {record}")
         name = states.hook(kind, record["from"], record["to"])
         self.hooks.reach(name + ".before", tags)
         lsn = self._log(record)

@@ -38,13 +38,16 @@ class Connection:
                 return None
             self._unread += data
         line, _, self._unread = self._unread.partition(b"\n")
-        return decode(line.decode())
+        try:
+            return decode(line.decode())
+        except ValueError:
+            raise LedgerError(f"the effect ledger answered what is not JSON: {line[:80]!r}") from None
 
-    def ask(self, body: dict) -> dict:
-        """Send a request that has no effect of its own and read its answer."""
+    def ask(self, body: dict, *members: str) -> dict:
+        """Send a request that has no effect of its own and read its answer, which must have `members`."""
         self.request(body)
         reply = self.reply()
-        if reply is None or reply.get("ok") is not True:
+        if reply is None or reply.get("ok") is not True or not reply.keys() >= set(members):
             raise LedgerError(f"the effect ledger answered {reply} to {body['do']} of {body['effect']}")
         return reply
 

@@ -108,7 +108,10 @@ def read(folder: str, after_lsn: int) -> Replay:
 
 
 def repair(folder: str, replay: Replay) -> None:
-    """Cut the torn tail, or make the active segment anew, durably."""
+    """Cut the torn tail, or make the active segment anew. Makes durable what was read.
+
+    A record that a crash left written but not synced is read like any other: nothing may rest on it before this.
+    """
     if replay.size <= frames.HEADER_BYTES:
         create_segment(folder, replay.first_lsn)
         return
@@ -118,6 +121,7 @@ def repair(folder: str, replay: Replay) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
+    sync_folder(folder)
 
 
 def _read_segment(folder, first_lsn, kind, replay):

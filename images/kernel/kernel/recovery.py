@@ -19,9 +19,9 @@ def load(folder: str, hooks, segment_bytes: int, checkpoint_every: int) -> Journ
     hooks.reach("recovery.root_chosen")
     tables = pager.load()
     replay = log.read(store.log_folder(folder), pager.lsn)
+    log.repair(store.log_folder(folder), replay)
     if replay.repair:
         print(f"kernel: log repaired: {replay.repair}", file=stderr)
-        log.repair(store.log_folder(folder), replay)
         hooks.reach("recovery.tail_cut")
     store.replay_into(tables, replay.records)
     hooks.reach("recovery.replayed")

@@ -1,7 +1,5 @@
 """THE tables of legal transitions, as data. Whatever changes a state asks here; the hooks are named after the rows."""
 
-from kernel.errors import CorruptError
-
 ATTEMPT = (
     (None, "created"),  # the task is taken on, or a failed attempt is tried again
     ("created", "admitted"),  # a slot is free
@@ -38,7 +36,6 @@ def hook(kind: str, before, to: str) -> str:
     return f"{kind}.{before or 'new'}-{to}"
 
 
-def check(kind: str, before, to: str, where: str) -> None:
-    """Raise CorruptError unless the table has this transition."""
-    if (before, to) not in LEGAL[kind]:
-        raise CorruptError(f"no {kind} may go from {before or 'nothing'} to {to}", where)
+def legal(kind: str, before, to: str) -> bool:
+    """Whether the table of `kind` has this transition."""
+    return (before, to) in LEGAL[kind]

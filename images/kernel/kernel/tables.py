@@ -80,4 +80,5 @@ def _follow(kind, old, record, where):
     before = old and old["state"]
     if record["from"] != before:
         raise CorruptError(f"goes from {record['from']}, but the {kind} is {before}", where)
-    states.check(kind, before, record["to"], where)
+    if not states.legal(kind, before, record["to"]):
+        raise CorruptError(f"no {kind} may go from {before or 'nothing'} to {record['to']}", where)

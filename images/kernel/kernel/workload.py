@@ -1,9 +1,13 @@
-"""Reads LAB_WORKLOAD, see docs/workload.md. Refuses what the kernel cannot store before anything is written."""
+"""Reads LAB_WORKLOAD, see docs/workload.md. Refuses what the kernel cannot work or store before anything is written."""
 
 from kernel.codec import canonical, decode
 from kernel.errors import UsageError
 
-ARGS_BYTES = 1_500  # at most, so that an effect's row and its records fit a page and one write
+ENDS = {"finish": "succeeded", "fail": "failed", "cancel": "cancelled"}  # the last step of a try: where it leads
+CLASSES = ("pure", "keyed", "once")
+# Tool and arguments lie twice in a record, once as a quoted text, which may double them: so it fits one write of 4,096
+# bytes, and a row a page.
+CALL_BYTES = 1_200
 
 
 class Workload:
@@ -14,21 +18,42 @@ class Workload:
     def __init__(self, text: str):
         try:
             data = decode(text)
-            kind, version = data["kind"], data["version"]
-            self.slots: int = data["slots"]
-            self.checkpoint_every: int = data["checkpoint_every"]
-            self.segment_bytes: int = data["segment_bytes"]
+            if (data["kind"], data["version"]) != ("agent-tasks", 1):
+                raise ValueError(f"{data['kind']!r} version {data['version']!r}, not 'agent-tasks' version 1")
+            self.slots = _positive(data["slots"])
+            self.checkpoint_every = _positive(data["checkpoint_every"])
+            self.segment_bytes = _positive(data["segment_bytes"])
             self.tasks: list[dict] = data["tasks"]
-        except (ValueError, KeyError, TypeError) as error:
-            raise UsageError(f"LAB_WORKLOAD is not a workload: {error!r}") from None
-        if (kind, version) != ("agent-tasks", 1):
-            raise UsageError(f"LAB_WORKLOAD is {kind!r} version {version!r}; this kernel works 'agent-tasks' version 1")
-        for task in self.tasks:
-            _check_args(task)
+            for task in self.tasks:
+                _check_task(task)
+        except KeyError as error:
+            raise UsageError(f"LAB_WORKLOAD cannot be worked: {error} is missing") from None
+        except (ValueError, TypeError, AttributeError) as error:
+            raise UsageError(f"LAB_WORKLOAD cannot be worked: {error}") from None
 
 
-def _check_args(task):
+def _positive(number):
+    if number < 1:
+        raise ValueError(f"{number} is too small for a size")
+    return number
+
+
+def _check_task(task):
+    number = task["task"]
+    if not task["tries"] or task["deadline"] < 0 or task["cancelled_before_admission"] not in (True, False):
+        raise ValueError(f"task {number} has no tries, or no sound deadline")
     for script in task["tries"]:
-        for number, step in enumerate(script):
-            if step["do"] == "call" and len(canonical(step["args"])) > ARGS_BYTES:
-                raise UsageError(f"task {task['task']} step {number}: arguments of more than {ARGS_BYTES} bytes")
+        if not script or script[-1]["do"] not in ENDS:
+            raise ValueError(f"task {number} has a try that does not end in {', '.join(ENDS)}")
+        for place, step in enumerate(script):
+            _check_step(step, f"task {number} step {place}")
+
+
+def _check_step(step, where):
+    if step["do"] not in ("say", "call", *ENDS) or step["ticks"] < 0:
+        raise ValueError(f"{where}: no such step: {step}")
+    if step["do"] == "call":
+        if step["class"] not in CLASSES:
+            raise ValueError(f"{where}: no effect class {step['class']!r}")
+        if len(canonical([step["tool"], step["args"]])) > CALL_BYTES:
+            raise ValueError(f"{where}: tool and arguments of more than {CALL_BYTES} bytes")
