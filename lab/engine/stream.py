@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import socket
 import struct
 import threading
@@ -23,16 +24,19 @@ from lab.model import Hit, Json
 RECORD_BYTES = 4096  # the protocol's bound on one record
 LOG_HEAD_BYTES = 8 * 1024
 LOG_TAIL_BYTES = 24 * 1024
+RECORD_END = re.compile(rb"[\x1e\n]")
 MAX_RECORDS = 200_000  # of one process: a census of an exhaustive workload has some thousands
+MAX_RECORDS_BYTES = 64 * 1024 * 1024  # of one process, all together: as much as its volume holds
 MAX_LINE_BYTES = 128 * 1024 * 1024  # one answer of a service: a verifier's copy of a volume is the largest
 TICK_S = 0.25  # how often a wait looks whether the user wants to stop
 
 
 class Parser(Protocol):
-    """Takes standard output and error apart. Called from the reader thread, under the stream's lock."""
+    """Takes standard output and error apart. Called from the reader thread, under the stream's lock; `ended` once."""
 
     def stdout(self, data: bytes) -> None: ...
     def stderr(self, data: bytes) -> None: ...
+    def ended(self) -> None: ...
 
 
 class BoundedLog:
@@ -74,6 +78,7 @@ class RecordParser:
         self.history: list[Json] = []
         self.flooded = False
         self._nonce = nonce
+        self._kept_bytes = 0
         self._open: bytearray | None = None  # a record that has begun
 
     def stderr(self, data: bytes) -> None:
@@ -87,37 +92,55 @@ class RecordParser:
                 if mark:
                     self._open = bytearray()
                 continue
-            piece, end, rest = data.partition(b"\n")
-            self._open += piece
-            if len(self._open) > RECORD_BYTES:
-                self._close(is_record=False)
-            elif end:
-                self._close(is_record=True)
-            data = rest
+            end = RECORD_END.search(data)
+            stop = end.start() if end else len(data)
+            self._open += data[:stop]
+            if len(self._open) > RECORD_BYTES - 2:  # its mark and its LF count as well
+                self._to_log(b"")
+            elif end and end[0] == b"\n":
+                self._close()
+                stop += 1
+            elif end:  # another begins: this one was cut off
+                self._to_log(b"\n")
+            data = data[stop:]
 
-    def _close(self, *, is_record: bool) -> None:
-        text, self._open = bytes(self._open or b""), None
-        record = self._parse(text) if is_record else None
+    def ended(self) -> None:
+        self._to_log(b"")
+
+    def _to_log(self, tail: bytes) -> None:
+        """What has begun is no record after all."""
+        self.log.add(bytes(self._open or b"") + tail)
+        self._open = None
+
+    def _close(self) -> None:
+        text = bytes(self._open or b"")
+        record = self._parse(text)
         if record is None:
-            self.log.add(text + b"\n")
-        elif len(self.hits) + len(self.history) >= MAX_RECORDS:
+            self._to_log(b"\n")
+            return
+        self._open = None
+        self._kept_bytes += len(text)
+        if len(self.hits) + len(self.history) >= MAX_RECORDS or self._kept_bytes > MAX_RECORDS_BYTES:
             self.flooded = True
-        elif "hit" in record:
-            self.hits.append(record["hit"])
+        elif isinstance(record, Hit):
+            self.hits.append(record)
         else:
             self.history.append(record)
 
-    def _parse(self, text: bytes) -> Json | None:
+    def _parse(self, text: bytes) -> Hit | Json | None:
+        """A record of this trial, or None. Lenient about nothing: an occurrence of 3.7 is not the third."""
         try:
             record = json.loads(text)
-            if not isinstance(record, dict) or record.pop("lab", None) != self._nonce:
-                return None
-            if "hit" in record:
-                tags = {str(k): str(v) for k, v in record.get("tags", {}).items()}
-                return {"hit": Hit(str(record["hit"]), int(record["n"]), tags, bool(record.get("barrier", False)))}
-            return record if "op" in record and "type" in record else None
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        except (ValueError, RecursionError):
             return None
+        if not isinstance(record, dict) or record.pop("lab", None) != self._nonce:
+            return None
+        if "hit" not in record:
+            return record if "op" in record and "type" in record else None
+        hook, n, tags = record["hit"], record.get("n"), record.get("tags", {})
+        if not isinstance(hook, str) or type(n) is not int or not isinstance(tags, dict):
+            return None
+        return Hit(hook, n, {key: str(value) for key, value in tags.items()}, record.get("barrier") is True)
 
 
 class LineParser:
@@ -144,12 +167,16 @@ class LineParser:
         for line in lines:
             try:
                 answer = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 answer = None
             if isinstance(answer, dict):
                 self.answers.append(answer)
             else:
                 self.log.add(line + b"\n")
+
+    def ended(self) -> None:
+        self.log.add(bytes(self._rest))
+        self._rest.clear()
 
 
 class Stream:
@@ -219,6 +246,7 @@ class Stream:
             pass  # closed under us: the same as an end
         finally:
             with self._changed:
+                self._parser.ended()
                 self._ended = True
                 self._changed.notify_all()
 
