@@ -28,7 +28,8 @@ def judge(evidence: Evidence, promises: Mapping[str, tuple[str, ...]]) -> Verdic
         for name in promises
     }
     for broken in _broken_links(evidence):
-        return Verdict(Word.INVALID, broken, facts=facts)
+        said = f" ({evidence.failure.phase}: {evidence.failure.what})" if evidence.failure else ""
+        return Verdict(Word.INVALID, f"{broken}{said}", facts=facts)
     promised = [name for name, faults in promises.items() if evidence.trial.fault in faults]
     for look, name, differs in _differences(evidence, promised):
         return _differing(Word.VIOLATION, look, name, differs, evidence, facts)

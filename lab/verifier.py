@@ -17,6 +17,8 @@ from lab.engine.errors import DeadlinePassed, ServiceFailed
 from lab.engine.stream import LineParser
 from lab.model import Finding, Json, Look, from_json
 
+LAST_WORDS = 600  # characters: the end of a traceback
+
 
 class Verifier:
     """A verifier container. `hello` waits for its first line; then `look` as often as there is something to look at."""
@@ -70,7 +72,12 @@ class Verifier:
         try:
             there = self._container.stream.wait(lambda: bool(self._parser.answers), timeout_s, what)
         except DeadlinePassed as error:
-            raise ServiceFailed(str(error)) from error
+            raise ServiceFailed(f"{error}; {self._last_words()}") from error
         if not there:
-            raise ServiceFailed(f"the verifier ended before {what}: {self._parser.log.text().strip()[-600:]}")
+            raise ServiceFailed(f"the verifier ended before {what}; {self._last_words()}")
         return self._parser.answers.popleft()
+
+    def _last_words(self) -> str:
+        """The end of what it printed that is no answer, for a person."""
+        said = self._parser.log.text().strip()[-LAST_WORDS:]
+        return f"last words: {said}" if said else "it printed nothing"
