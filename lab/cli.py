@@ -231,7 +231,7 @@ def gc() -> None:
     from lab.engine.client import connect
     from lab.engine.gc import collect
 
-    gone = [(found.run, len(found.containers), len(found.volumes)) for found in collect(connect())]
+    gone = [(found.run, len(found.containers), len(found.volumes)) for found in collect(connect(), kept_too=True)]
     for run_name, containers, volumes in gone:
         say(f"gc       {run_name}: {containers} containers, {volumes} volumes removed")
     if not gone:

@@ -80,12 +80,13 @@ def random_plan(
     rest = [f for f in firsts if (f.workload, str(f.point)) not in draw.taken]
     for first in draw.rng.sample(rest, min(len(rest), max(0, points - len(draw.points)))):
         draw.add(first, None, "random")
+    covers = _covered(draw)
     _second_crashes(draw, points, hooks, census)
     draw.rng.shuffle(draw.points)
     trials = list(_on_each_layer(draw.points, storages, start=1))
     trials += _canaries(seed, bugs, storages, census, start=len(trials) + 1)
     canaries = tuple(b.name for b in bugs if b.canary)
-    return Plan(tuple(trials), len(firsts), _covered(draw), canaries, len(trials))
+    return Plan(tuple(trials), len(firsts), covers, canaries, len(trials))
 
 
 def exhaustive_plan(
@@ -200,11 +201,14 @@ def _second_crashes(draw: _Draw, points: int, hooks: Sequence[Hook], census: Cen
     )
     if not reachable:
         return
-    missing = points // SECOND_CRASH_EVERY - sum(1 for _, second, _ in draw.points if second is not None)
+    twice = [(first, second) for first, second, _ in draw.points if second is not None]
     single = [i for i, (_, second, _) in enumerate(draw.points) if second is None]
+    missing = points // SECOND_CRASH_EVERY - len(twice)
     for i in draw.rng.sample(single, max(0, min(missing, len(single)))):
         first, _, drawn = draw.points[i]
-        draw.points[i] = (first, CrashPoint(2, draw.rng.choice(reachable), 1), drawn)
+        seconds = [point for hook in reachable if (first, point := CrashPoint(2, hook, 1)) not in twice]
+        if seconds:
+            draw.points[i] = (first, draw.rng.choice(seconds), drawn)
 
 
 def _on_each_layer(
@@ -219,9 +223,12 @@ def _on_each_layer(
 
 
 def _covered(draw: _Draw) -> tuple[str, ...]:
-    """Hooks that the plan is sure to kill at: all first points, and the second points that a census has seen."""
+    """Hooks that the plan is sure to kill at: all first points, and the second points so far, which a census has seen.
+
+    The second points that are drawn later, from the catalogue, may never be reached.
+    """
     firsts = {first.hit.hook for first, _, _ in draw.points}
-    seconds = {second.hook for _, second, drawn in draw.points if second is not None and drawn == "cover"}
+    seconds = {second.hook for _, second, _ in draw.points if second is not None}
     return tuple(sorted(firsts | seconds))
 
 

@@ -14,9 +14,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
 import faults
-from lab.engine.container import Mount, Spec
+from lab.engine.container import Container, Mount, Spec
 from lab.engine.errors import DeadlinePassed, Interrupted, LabError
 from lab.engine.services import LABEL_ROLE, SOCKETS
+from lab.engine.stream import LineParser
 from lab.model import CrashPoint, Evidence, Failure, Hit, Json, Kind, Look, Phase, Trial, Verdict, Word, to_json
 from lab.process import SubjectProcess, TrialEnded
 from lab.storage.base import Volume
@@ -40,7 +41,7 @@ def run_trial(
     trial: Trial, setting: Setting, worker: Worker, *, keep_evidence: bool, keep_containers: bool = False
 ) -> Outcome:
     """Run one trial to its verdict. Raises Interrupted; every other failure is part of the evidence."""
-    return _Life(trial, setting, worker).run(keep_evidence=keep_evidence, keep_containers=keep_containers)
+    return _Life(trial, setting, worker, keep=keep_containers).run(keep_evidence=keep_evidence)
 
 
 def take_census(setting: Setting, worker: Worker, workload: int, storage: str, first: CrashPoint | None) -> list[Hit]:
@@ -50,7 +51,7 @@ def take_census(setting: Setting, worker: Worker, workload: int, storage: str, f
     """
     points = (first,) if first else ()
     life = _Life(Trial(0, Kind.POINT, storage, workload, points), setting, worker, census=True)
-    evidence = life.run(keep_evidence=False, keep_containers=False).evidence
+    evidence = life.run(keep_evidence=False).evidence
     if evidence.failure is not None:
         where = f" after {first}" if first else ""
         raise LabError(f"the census of workload {workload} on {storage}{where} failed: {evidence.failure.what}")
@@ -60,11 +61,14 @@ def take_census(setting: Setting, worker: Worker, workload: int, storage: str, f
 class _Life:
     """A trial while it lives. `run` is the story; the rest are its phases."""
 
-    def __init__(self, trial: Trial, setting: Setting, worker: Worker, *, census: bool = False) -> None:
+    def __init__(
+        self, trial: Trial, setting: Setting, worker: Worker, *, census: bool = False, keep: bool = False
+    ) -> None:
         self._trial = trial
         self._setting = setting
         self._worker = worker
         self._census = census
+        self._keep = keep  # leave containers and volume for a person to look into
         self._subject = setting.subject
         self._deadlines = setting.subject.deadlines
         self._layer = worker.layers[trial.storage]
@@ -80,10 +84,11 @@ class _Life:
         self._failure: Failure | None = None
         self._starts = 0
         self._verifier: Verifier | None = None
+        self._volume: Volume | None = None
         self._mount: Json = {"filesystem": self._layer.filesystem}
         self.census_hits: list[Hit] = []
 
-    def run(self, *, keep_evidence: bool, keep_containers: bool) -> Outcome:
+    def run(self, *, keep_evidence: bool) -> Outcome:
         volumes: tuple[bytes, ...] = ()
         with ExitStack() as stack:
             try:
@@ -100,9 +105,9 @@ class _Life:
             verdict = judge(evidence, self._subject.promises)
             if self._verifier is not None and (keep_evidence or verdict.word is not Word.PASS):
                 volumes = self._copies()
-            if keep_containers:
-                stack.pop_all()
-            elif self._verifier is not None:
+            if self._keep and self._volume is not None:
+                self._start_keeper(self._volume)  # before the verifier, the last to hold it, ends
+            if self._verifier is not None:
                 self._verifier.finish()  # it ends by itself while the others are removed: cheaper than a kill
         return Outcome(evidence, verdict, volumes)
 
@@ -132,12 +137,13 @@ class _Life:
 
     @contextmanager
     def _fresh_volume(self) -> Iterator[Volume]:
-        volume = self._layer.fresh(self._name)
+        self._volume = volume = self._layer.fresh(self._name)
         self._mount = to_json(volume.expected)
         try:
             yield volume
         finally:
-            self._layer.destroy(volume)
+            if not self._keep:
+                self._layer.destroy(volume)
 
     @contextmanager
     def _ledger_socket(self) -> Iterator[str]:
@@ -164,7 +170,8 @@ class _Life:
             self._starts += 1
             yield verifier
         finally:
-            verifier.remove()
+            if not self._keep:
+                verifier.remove()
 
     def _start(self, stack: ExitStack, volume: Volume, socket: str, point: CrashPoint | None) -> SubjectProcess:
         number = len(self._processes) + 1
@@ -185,7 +192,8 @@ class _Life:
                 stop=self._worker.stop,
             )
             self._processes.append(process)
-            stack.callback(process.remove)
+            if not self._keep:
+                stack.callback(process.remove)
             if number == 1 and self._layer.fill == "archive":
                 self._worker.client.api.put_archive(process.ident, table.data, self._setting.prepared.archive)
             process.start()
@@ -282,6 +290,12 @@ class _Life:
             if self._subject.barrier not in names:
                 raise TrialEnded(Word.INVALID, f"its recovery never hit {self._subject.barrier}")
             self.census_hits = self.census_hits[: names.index(self._subject.barrier) + 1]
+
+    def _start_keeper(self, volume: Volume) -> None:
+        """A container that holds the volume and waits for a person; without one, a tmpfs and a loop device would go."""
+        data = self._subject.subject.data
+        spec = self._spec("keeper", self._worker.keeper_image, ("sleep", "infinity"), memory_mb=64)
+        Container(self._worker.client, replace(spec, mounts=[Mount(volume.name, data)]), LineParser()).start()
 
     # What it leaves.
 

@@ -19,6 +19,7 @@ from lab.engine.client import connect
 from lab.engine.errors import UsageError
 from lab.engine.removal import remove_volume
 from lab.engine.services import (
+    LABEL_KEPT,
     LABEL_RUN,
     SOCKETS,
     Service,
@@ -105,7 +106,9 @@ class Services:
         client = connect()
         try:
             with namespace_holder(client, self.run, self.images.base, number) as holder:
-                yield Worker(client, holder, layers, self.ledger, self.sockets_volume, self.labels, stop)
+                yield Worker(
+                    client, holder, layers, self.ledger, self.sockets_volume, self.images.base, self.labels, stop
+                )
         finally:
             client.close()
 
@@ -119,22 +122,24 @@ class Worker:
     layers: Mapping[str, StorageLayer]
     ledger: Service
     sockets_volume: str
+    keeper_image: str  # has `sleep`
     labels: Mapping[str, str]
     stop: threading.Event  # set when the user wants to stop now
 
 
 @contextmanager
-def open_services(client: docker.DockerClient, run: str, images: Images) -> Iterator[Services]:
+def open_services(client: docker.DockerClient, run: str, images: Images, *, kept: bool = False) -> Iterator[Services]:
     """Volumes, storage agent and ledger of a run. On the way out they are gone, whatever has happened.
 
     The agent comes first and goes last but for the volumes: while it lives, no `lab gc` takes this run's things.
+    `kept` leaves the volumes to `lab gc`, for a trial whose containers a person wants to look into.
     """
-    labels = {LABEL_RUN: run}
+    labels = {LABEL_RUN: run, **({LABEL_KEPT: "1"} if kept else {})}
     with ExitStack() as stack:
-        pool = stack.enter_context(_volume(client, f"lab-{run}-pool", labels))
+        pool = stack.enter_context(_volume(client, f"lab-{run}-pool", labels, kept))
         agent = stack.enter_context(storage_agent(client, run, images.storage, pool))
-        sockets = stack.enter_context(_volume(client, f"lab-{run}-sockets", labels))
-        store = stack.enter_context(_volume(client, f"lab-{run}-store", labels))
+        sockets = stack.enter_context(_volume(client, f"lab-{run}-sockets", labels, kept))
+        store = stack.enter_context(_volume(client, f"lab-{run}-store", labels, kept))
         ledger = stack.enter_context(
             effect_ledger(client, run, images.ledger, {sockets: SOCKETS, store: "/store"}, agent)
         )
@@ -142,12 +147,13 @@ def open_services(client: docker.DockerClient, run: str, images: Images) -> Iter
 
 
 @contextmanager
-def _volume(client: docker.DockerClient, name: str, labels: Mapping[str, str]) -> Iterator[str]:
+def _volume(client: docker.DockerClient, name: str, labels: Mapping[str, str], kept: bool) -> Iterator[str]:
     client.volumes.create(name, labels=dict(labels))
     try:
         yield name
     finally:
-        remove_volume(client, name)
+        if not kept:
+            remove_volume(client, name)
 
 
 def open_layers(services: Services, names: Sequence[str], uid: int) -> dict[str, StorageLayer]:

@@ -16,7 +16,7 @@ from types import FrameType
 import docker
 
 from lab.crew import Crew, Stop, crew
-from lab.engine import images
+from lab.engine import gc, images
 from lab.engine.client import connect
 from lab.engine.errors import Interrupted, UsageError
 from lab.model import Json, Result, Trial, Verdict, Word
@@ -78,6 +78,7 @@ def interruptible(say: Say) -> Iterator[Stop]:
 def new_stage(request: Request, subject: Subject, workload_count: int, stop: Stop, say: Say) -> Iterator[Stage]:
     """Build what is missing, open services, layers and crew, prepare the state. All is released on the way out."""
     client = connect()
+    collect_dead(client, say)
     tags = images.ensure(client, OWN_IMAGES, say)
     subject_image = images.resolve(client, subject.subject.image, subject.folder, say)
     verifier_image = images.resolve(client, subject.verifier.image, subject.folder, say)
@@ -101,7 +102,9 @@ def new_stage(request: Request, subject: Subject, workload_count: int, stop: Sto
 
 
 @contextmanager
-def old_stage(record: Record, storages: Sequence[str], worker_count: int, stop: Stop) -> Iterator[Stage]:
+def old_stage(
+    record: Record, storages: Sequence[str], worker_count: int, stop: Stop, *, keep: bool = False
+) -> Iterator[Stage]:
     """The stage of a run that is on disk: the same images, workloads and prepared state. Raises LabError."""
     header, subject = record.header(), recorded_subject(record)
     client = connect()
@@ -116,12 +119,20 @@ def old_stage(record: Record, storages: Sequence[str], worker_count: int, stop: 
     # A name of its own for this session's services: what a killed session left is another's to remove.
     session = f"{header.run}-{uuid.uuid4().hex[:4]}"
     with ExitStack() as stack:
-        services = stack.enter_context(open_services(client, session, Images(**{n: tags[n] for n in OWN_IMAGES})))
+        services = stack.enter_context(
+            open_services(client, session, Images(**{n: tags[n] for n in OWN_IMAGES}), kept=keep)
+        )
         layers = open_layers(services, storages, subject.subject.uid)
         for layer in layers.values():
             layer.prepare(prepared.archive)
         workers = stack.enter_context(crew(services, layers, worker_count, stop))
         yield Stage(setting, services, layers, workers)
+
+
+def collect_dead(client: docker.DockerClient, say: Say, dead_run: str | None = None) -> None:
+    """Remove what dead runs left, before a run of ours begins or is resumed. What a person kept is left alone."""
+    for gone in gc.collect(client, kept_too=False, dead_run=dead_run):
+        say(f"gc       {gone.run}: {len(gone.containers)} containers, {len(gone.volumes)} volumes removed")
 
 
 def new_record(request: Request, stage: Stage) -> Record:

@@ -16,15 +16,16 @@ from lab.campaigns.frame import (
     Stage,
     carry_out,
     checked,
+    collect_dead,
     interruptible,
     new_record,
     new_stage,
     old_stage,
 )
 from lab.crew import Stop
-from lab.engine import gc
 from lab.engine.client import connect
 from lab.engine.errors import UsageError
+from lab.engine.services import LABEL_KEPT, LABEL_RUN
 from lab.model import Kind, Verdict, Word, to_json
 from lab.plan import Plan
 from lab.record import Record
@@ -80,7 +81,7 @@ def replay(name: str, trial: int, times: int, keep: bool, say: Say) -> int:
     points = " then ".join(str(point) for point in found[0].points)
     say(f"replay   trial {trial} of {record.path.name}: {points} on {found[0].storage}")
     same = 0
-    with interruptible(say) as stop, old_stage(record, (found[0].storage,), 1, stop) as stage:
+    with interruptible(say) as stop, old_stage(record, (found[0].storage,), 1, stop, keep=keep) as stage:
         for number in range(1, times + 1):
             folder = f"replays/{trial:04d}/{number}"
             for outcome in stage.crew.each(
@@ -91,7 +92,14 @@ def replay(name: str, trial: int, times: int, keep: bool, say: Say) -> int:
                 same += _same(recorded, outcome.verdict)
                 say(_replay_line(number, outcome.verdict, str(record.path / folder)))
         if keep:
-            say(f"kept     its containers and volume (label crashlab.run={stage.services.run}); `lab gc` removes them")
+            say(
+                "kept     its containers and its volume; `docker exec -it NAME-keeper sh` looks in, `lab gc` removes them"
+            )
+            for container in stage.services.client.containers.list(
+                all=True,
+                filters={"label": [LABEL_KEPT, f"{LABEL_RUN}={stage.services.run}"], "name": "-process-|-keeper"},
+            ):
+                say(f"         {container.name}")
     if recorded is None:
         return 0
     say(f"the same as recorded ({_in_words(recorded)}): {same} of {times}")
@@ -126,8 +134,7 @@ def _end(record: Record, stop: Stop, say: Say) -> int:
 
 
 def _collect(record: Record, say: Say) -> None:
-    for gone in gc.collect(connect(), dead_run=record.path.name):
-        say(f"gc       {gone.run}: {len(gone.containers)} containers, {len(gone.volumes)} volumes removed")
+    collect_dead(connect(), say, dead_run=record.path.name)
 
 
 def _canaries(plan: Plan) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 import docker
 
 from lab.engine.removal import remove_container, remove_volume
-from lab.engine.services import LABEL_ROLE, LABEL_RUN
+from lab.engine.services import LABEL_KEPT, LABEL_ROLE, LABEL_RUN
 
 STARTING_S = 60  # a run that has a volume or a created agent but none that runs yet may just be starting
 
@@ -25,6 +25,10 @@ class Remains:
     run: str
     containers: list[dict[str, Any]] = field(default_factory=list)
     volumes: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def kept(self) -> bool:
+        return any(LABEL_KEPT in thing["Labels"] for thing in (*self.containers, *self.volumes))
 
     def alive(self, now_s: float) -> bool:
         agents = [c for c in self.containers if c["Labels"].get(LABEL_ROLE) == "agent"]
@@ -48,13 +52,15 @@ def remains(client: docker.DockerClient) -> list[Remains]:
     return sorted(by_run.values(), key=lambda r: r.run)
 
 
-def collect(client: docker.DockerClient, dead_run: str | None = None) -> Iterator[Remains]:
-    """Remove what dead runs left and yield each as it is gone.
+def collect(client: docker.DockerClient, *, kept_too: bool, dead_run: str | None = None) -> Iterator[Remains]:
+    """Remove what dead runs left and yield each as it is gone; what a person asked to keep only if `kept_too`.
 
     `dead_run` is a run that the caller knows to be dead, for it holds its record: all of its sessions are taken, too.
     """
     now_s = _engine_time_s(client)
     for found in remains(client):
+        if found.kept and not kept_too:
+            continue
         known_dead = dead_run is not None and (found.run == dead_run or found.run.startswith(f"{dead_run}-"))
         if known_dead or not found.alive(now_s):
             _remove(client, found)

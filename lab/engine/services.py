@@ -30,6 +30,7 @@ testcontainers_config.ryuk_disabled = True
 
 LABEL_RUN = "crashlab.run"
 LABEL_ROLE = "crashlab.role"
+LABEL_KEPT = "crashlab.kept"  # on what a person asked to keep: only `lab gc` takes it
 SOCKETS = "/ledger"  # where the ledger's sockets lie, in its own container and in every subject's
 
 AGENT_HOST_CONFIG = {
