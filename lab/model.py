@@ -16,6 +16,8 @@ from typing import Any
 Json = dict[str, Any]
 T = typing.TypeVar("T")
 
+RECOVERS = "recovers"  # the one property that the lab itself decides: recovery ends by itself, with exit code 0
+
 
 class Word(enum.StrEnum):
     """The verdict of one trial. Only `PASS` and `NOTE` are not red."""
@@ -211,7 +213,7 @@ def to_json(value: Any) -> Any:
 
 
 def from_json(kind: type[T], data: Any) -> T:
-    """The reverse of `to_json`. Raises KeyError or TypeError if `data` is not of that shape."""
+    """The reverse of `to_json`. Raises TypeError if a field is missing, ValueError if a word is none of its enum."""
     return typing.cast(T, _decode(kind, data))
 
 

@@ -5,7 +5,9 @@ The built-in subjects are read by the same code from the same kind of file; noth
 
 from __future__ import annotations
 
+import json
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
@@ -13,7 +15,9 @@ import pydantic
 import pydantic_core
 from pydantic import BaseModel, ConfigDict, Field
 
+import faults
 from lab.engine.errors import UsageError
+from lab.model import RECOVERS
 from lab.workloads import FAMILIES
 
 IMAGES = Path(__file__).resolve().parent.parent / "images"
@@ -75,6 +79,12 @@ class CoverageTable(Table):
     values: tuple[str, ...] = ()
     ledger: tuple[Literal["resent", "deduped", "fenced", "receipts"], ...] = ()
 
+    @pydantic.model_validator(mode="after")
+    def _all_or_none(self) -> CoverageTable:
+        if not (bool(self.windows) == bool(self.by) == bool(self.values)):
+            raise ValueError("`windows`, `by` and `values` go together")
+        return self
+
 
 class Deadlines(Table):
     """Seconds for each phase; the reasons stand in `docs/subjects.md`."""
@@ -91,11 +101,17 @@ class BugsTable(Table):
     catalogue: str
     prefix: Command
 
+    @pydantic.model_validator(mode="after")
+    def _names_the_bug(self) -> BugsTable:
+        if not any("{bug}" in part for part in self.prefix):
+            raise ValueError("`prefix` needs {bug}: without it the good program would run")
+        return self
+
 
 class Hook(Table):
-    """One line of the catalogue."""
+    """One line of the catalogue. A name has no `#` and no `>`: these join names in points."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z_]+(\.[a-z_>-]+)+$")]
+    name: Annotated[str, Field(pattern=r"^[a-z0-9_-]+(\.[a-z0-9_-]+)*$")]
     meaning: Annotated[str, Field(min_length=1)]
     where: Literal["run", "recovery"]
     after: tuple[str, ...] = ()
@@ -117,7 +133,7 @@ class _File(Table):
     workload: WorkloadTable
     hooks: HooksTable
     verifier: VerifierTable
-    promises: dict[str, tuple[str, ...]]
+    promises: Annotated[dict[str, tuple[str, ...]], Field(min_length=1)]
     ledger: LedgerTable = LedgerTable()
     coverage: CoverageTable = CoverageTable()
     deadlines_s: Deadlines = Deadlines()
@@ -204,25 +220,45 @@ def load(name_or_path: str) -> Subject:
 
 
 def _check_references(subject: Subject, path: Path) -> None:
-    """Every hook that a file names must be in the catalogue, and the catalogue must be as long as it is said to be."""
+    """What a file names must be there, and be there once: a typing error must not become a check that cannot fail."""
     names = [hook.name for hook in subject.hooks]
-    if len(names) != len(set(names)):
-        twice = sorted({n for n in names if names.count(n) > 1})
-        raise UsageError(f"{path}: the hook catalogue lists {', '.join(twice)} twice")
+    for what, listed in (("hook", names), ("bug", [bug.name for bug in subject.bugs])):
+        twice = sorted({name for name in listed if listed.count(name) > 1})
+        if twice:
+            raise UsageError(f"{path}: the {what} catalogue lists {', '.join(twice)} twice")
     if len(names) != subject.expected_hooks:
         raise UsageError(
             f"{path}: [hooks] expected = {subject.expected_hooks}, but the catalogue lists {len(names)}",
             "If you added or removed a hook on purpose, change the number.",
         )
-    named = {subject.barrier: "[hooks] barrier"}
-    named |= dict.fromkeys(subject.coverage.windows, "[coverage] windows")
-    named |= {hook: f"bug {bug.name}" for bug in subject.bugs for point in bug.points for hook in hooks_of(point)}
-    named |= {hook: f"`after` of hook {h.name}" for h in subject.hooks for hook in h.after}
-    if subject.ledger.hold_at:
-        named[subject.ledger.hold_at] = "[ledger] hold_at"
-    for hook, where in named.items():
+    for hook, where in _named_hooks(subject):
         if hook not in names:
             raise UsageError(f"{path}: {where} names the hook {hook!r}, which is not in the catalogue")
+    for name, promised in subject.promises.items():
+        for fault in promised:
+            if fault not in faults.names():
+                there = ", ".join(faults.names())
+                raise UsageError(f"{path}: [promises] {name} names the fault {fault!r}", f"There are: {there}.")
+    for bug in subject.bugs:
+        if bug.property not in (*subject.promises, RECOVERS):
+            raise UsageError(
+                f"{path}: bug {bug.name} names the property {bug.property!r}, which is not under [promises]",
+                "What is not promised is only noted, so nothing could catch it.",
+            )
+
+
+def _named_hooks(subject: Subject) -> Iterator[tuple[str, str]]:
+    """Every hook that is named somewhere, with the place."""
+    yield subject.barrier, "[hooks] barrier"
+    if subject.ledger.hold_at:
+        yield subject.ledger.hold_at, "[ledger] hold_at"
+    for window in subject.coverage.windows:
+        yield window, "[coverage] windows"
+    for bug in subject.bugs:
+        for point in bug.points:
+            yield from ((hook, f"bug {bug.name}") for hook in hooks_of(point))
+    for hook in subject.hooks:
+        yield from ((name, f"`after` of hook {hook.name}") for name in hook.after)
 
 
 def hooks_of(point: str) -> tuple[str, ...]:
@@ -239,7 +275,8 @@ def _read(kind: type[FileT], path: Path) -> FileT:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is not TOML: {error}") from error
     try:
-        return kind.model_validate(data)
+        # As JSON: only there is a list strictly a tuple, while "1000" is no number and "yes" no truth.
+        return kind.model_validate_json(json.dumps(data, default=str), strict=True)
     except pydantic.ValidationError as error:
         lines = [f"{'.'.join(str(part) for part in e['loc']) or 'file'}: {_plain(e)}" for e in error.errors()]
         raise UsageError(f"{path}:\n    " + "\n    ".join(lines), "docs/subjects.md describes every key.") from error

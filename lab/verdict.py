@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from lab.model import Evidence, Fact, Kind, LedgerCounts, Look, Process, Verdict, Word, from_json
+from lab.model import RECOVERS, Evidence, Fact, Kind, LedgerCounts, Look, Process, Verdict, Word, from_json
 from lab.storage import mountinfo
 from lab.storage.mountinfo import Expected
 
 SIGKILLED = 137  # 128 + SIGKILL, as the engine reports it
-RECOVERS = "recovers"  # the one property that the lab itself decides: recovery ends by itself, with exit code 0
 
 
 def judge(evidence: Evidence, promises: Mapping[str, tuple[str, ...]]) -> Verdict:

@@ -92,9 +92,7 @@ def replay(name: str, trial: int, times: int, keep: bool, say: Say) -> int:
                 same += _same(recorded, outcome.verdict)
                 say(_replay_line(number, outcome.verdict, str(record.path / folder)))
         if keep:
-            say(
-                "kept     its containers and its volume; `docker exec -it NAME-keeper sh` looks in, `lab gc` removes them"
-            )
+            say("kept     containers and volume: `docker exec -it …-keeper sh`; `lab gc` removes them")
             for container in stage.services.client.containers.list(
                 all=True,
                 filters={"label": [LABEL_KEPT, f"{LABEL_RUN}={stage.services.run}"], "name": "-process-|-keeper"},
