@@ -23,8 +23,8 @@ from trial_evidence import (
     with_process,
 )
 
-from lab.model import CrashPoint, Evidence, Fact, Failure, Finding, Hit, LedgerCounts, Look, Process, Word
-from lab.verdict import RECOVERS, count_ledger, judge
+from lab.model import RECOVERS, CrashPoint, Evidence, Fact, Failure, Finding, Hit, LedgerCounts, Look, Process, Word
+from lab.verdict import count_ledger, judge
 
 
 @pytest.mark.parametrize("evidence", [good(), twice_killed(), probed()], ids=["one crash", "two crashes", "probe"])

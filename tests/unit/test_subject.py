@@ -1,0 +1,216 @@
+"""subject.toml: whatever is wrong with it is told with its file, its key and the reason, before anything runs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from lab.engine.errors import UsageError
+from lab.model import RECOVERS
+from lab.subject import IMAGES, Subject, hooks_of, load
+
+SUBJECT = """
+[subject]
+name    = "mine"
+image   = "mine:1"
+data    = "/data"
+uid     = 1000
+run     = ["mine", "run"]
+recover = ["mine", "recover"]
+memory_mb = 128
+
+[workload]
+kind = "agent-tasks"
+
+[hooks]
+catalogue = "hooks.toml"
+expected  = 3
+barrier   = "recovery.done"
+
+[verifier]
+image   = "build:."
+command = ["verify", "mine"]
+
+[promises]
+durable = ["sigkill"]
+
+[ledger]
+hold_at = "intent.sent"
+
+[coverage]
+windows = ["intent.sent"]
+by      = "class"
+values  = ["once"]
+ledger  = ["resent"]
+
+[deadlines_s]
+hook = 10
+look = 2.5
+
+[bugs]
+catalogue = "bugs.toml"
+prefix    = ["with-bug", "{bug}"]
+"""
+HOOKS = """
+[[hook]]
+name = "log.synced"
+meaning = "durable"
+where = "run"
+[[hook]]
+name = "intent.sent"
+meaning = "on its way"
+where = "run"
+[[hook]]
+name = "recovery.done"
+meaning = "recovered"
+where = "recovery"
+after = ["log.synced"]
+"""
+BUGS = """
+[[bug]]
+name = "torn"
+meaning = "a torn frame is accepted"
+property = "durable"
+points = ["log.synced", "intent.sent > recovery.done"]
+tags = {class = "once"}
+canary = true
+"""
+
+
+def loaded(folder: Path, file: str = "subject.toml", old: str = "", new: str = "") -> Subject:
+    """The subject of these three files, with one replacement in one of them."""
+    texts = {"subject.toml": SUBJECT, "hooks.toml": HOOKS, "bugs.toml": BUGS}
+    assert old in texts[file]
+    texts[file] = texts[file].replace(old, new, 1) if old else texts[file] + new
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+    return load(str(folder / "subject.toml"))
+
+
+def test_a_whole_file_is_read_as_it_stands(tmp_path: Path) -> None:
+    """The other tests each break one thing of this file."""
+    subject = loaded(tmp_path)
+    assert (subject.name, subject.folder) == ("mine", tmp_path.resolve())
+    assert subject.subject.recover == ("mine", "recover")
+    assert (subject.deadlines.hook, subject.deadlines.look, subject.deadlines.kill) == (10, 2.5, 10)
+    assert [hook.name for hook in subject.hooks] == ["log.synced", "intent.sent", "recovery.done"]
+    assert subject.bug("torn").tags == {"class": "once"}
+    assert subject.command(("mine", "run"), None) == ("mine", "run")
+    assert subject.command(("mine", "run"), "torn") == ("with-bug", "torn", "mine", "run")
+    assert Subject.model_validate(subject.model_dump(mode="json")) == subject
+
+
+def test_what_is_optional_may_be_left_out(tmp_path: Path) -> None:
+    """A first subject.toml has no ledger, no coverage, no deadlines and no planted bugs."""
+    text = SUBJECT[: SUBJECT.index("[ledger]")]
+    (tmp_path / "subject.toml").write_text(text)
+    (tmp_path / "hooks.toml").write_text(HOOKS)
+    subject = load(str(tmp_path))
+    assert (subject.bugs, subject.coverage.windows, subject.ledger.hold_at) == ((), (), None)
+    assert (subject.deadlines.ready, subject.deadlines.recovery) == (20, 30)
+
+
+@pytest.mark.parametrize("name", sorted(path.parent.name for path in IMAGES.glob("*/subject.toml")))
+def test_the_built_in_subjects_load_by_name(name: str) -> None:
+    """They are read by the same rules as a user's."""
+    subject = load(name)
+    assert subject.name == name
+    assert len(subject.hooks) == subject.expected_hooks
+    assert all(bug.property in (*subject.promises, RECOVERS) for bug in subject.bugs)
+
+
+WRONG = [
+    ("subject.toml", "uid ", "uidd", "subject.uidd: unknown key"),
+    ("subject.toml", "[ledger]", "[ledgers]", "ledgers: unknown key"),
+    ("subject.toml", 'recover = ["mine", "recover"]', "", "subject.recover: missing"),
+    ("subject.toml", "[promises]\n", "[other]\n", "promises: missing"),
+    ("subject.toml", 'run     = ["mine", "run"]', "run = []", "subject.run: "),
+    ("subject.toml", 'run     = ["mine", "run"]', 'run = "mine run"', "subject.run: "),
+    ("subject.toml", "1000", '"1000"', "subject.uid: "),
+    ("subject.toml", "1000", "1000.0", "subject.uid: "),
+    ("subject.toml", "1000", "0", "subject.uid: "),
+    ("subject.toml", "1000", "1979-05-27", "subject.uid: "),
+    ("subject.toml", "128", "4", "subject.memory_mb: "),
+    ("subject.toml", '"/data"', '"data"', "subject.data: "),
+    ("subject.toml", '"mine"', '"My Program"', "subject.name: "),
+    ("subject.toml", "hook = 10", "hook = 0", "deadlines_s.hook: "),
+    ("subject.toml", "hook = 10", "hook = inf", "deadlines_s.hook: "),
+    ("subject.toml", "hook = 10", "hooks = 10", "deadlines_s.hooks: unknown key"),
+    ("subject.toml", '"agent-tasks"', '"agent-task"', "`kind` is none of agent-tasks"),
+    ("subject.toml", 'kind = "agent-tasks"', "", "give either `kind` or `files`"),
+    ("subject.toml", 'kind = "agent-tasks"', 'kind = "agent-tasks"\nfiles = ["a", "b"]', "give either"),
+    ("subject.toml", 'kind = "agent-tasks"', 'files = ["a.json"]', "`files` needs two or more"),
+    ("subject.toml", 'durable = ["sigkill"]', "", "promises: "),
+    ("subject.toml", '["sigkill"]', '["sigkil"]', "[promises] durable names the fault 'sigkil'"),
+    ("subject.toml", '"{bug}"', '"bug"', "`prefix` needs {bug}"),
+    ("subject.toml", 'by      = "class"', "", "`windows`, `by` and `values` go together"),
+    ("subject.toml", '["resent"]', '["re-sent"]', "coverage.ledger.0: "),
+    ("subject.toml", "expected  = 3", "expected  = 4", "expected = 4, but the catalogue lists 3"),
+    ("subject.toml", "expected  = 3", "expected  = 2", "expected = 2, but the catalogue lists 3"),
+    ("subject.toml", 'barrier   = "recovery.done"', 'barrier = "recovery.over"', "[hooks] barrier names the hook"),
+    ("subject.toml", 'hold_at = "intent.sent"', 'hold_at = "intent.send"', "[ledger] hold_at names the hook"),
+    ("subject.toml", 'windows = ["intent.sent"]', 'windows = ["intent.send"]', "[coverage] windows names the hook"),
+    ("hooks.toml", 'after = ["log.synced"]', 'after = ["log.sync"]', "`after` of hook recovery.done names the hook"),
+    ("hooks.toml", 'name = "intent.sent"', 'name = "log.synced"', "the hook catalogue lists log.synced twice"),
+    ("hooks.toml", 'where = "run"', 'where = "runs"', "hook.0.where: "),
+    ("hooks.toml", "meaning = ", "means = ", "hook.0.means: unknown key"),
+    ("hooks.toml", 'name = "log.synced"', 'name = "log.a>b"', "hook.0.name: "),
+    ("hooks.toml", 'name = "log.synced"', 'name = "log#1"', "hook.0.name: "),
+    ("bugs.toml", '"log.synced"', '"log.synce"', "bug torn names the hook 'log.synce'"),
+    ("bugs.toml", "> recovery.done", "> recovery.over", "bug torn names the hook 'recovery.over'"),
+    ("bugs.toml", '"durable"', '"durabel"', "bug torn names the property 'durabel'"),
+    ("bugs.toml", "canary = true", 'canary = "yes"', "bug.0.canary: "),
+    ("bugs.toml", "canary = true", BUGS, "the bug catalogue lists torn twice"),
+]
+
+
+@pytest.mark.parametrize(("file", "old", "new", "why"), WRONG, ids=[w[3] + w[2][:12].strip() for w in WRONG])
+def test_what_is_wrong_is_told_with_file_key_and_reason(
+    tmp_path: Path, file: str, old: str, new: str, why: str
+) -> None:
+    """Each would else be a check that cannot fail, or an error in the middle of a campaign."""
+    with pytest.raises(UsageError) as caught:
+        loaded(tmp_path, file, old, new)
+    said = str(caught.value)
+    assert why in said
+    assert str(tmp_path) in said
+    assert caught.value.exit_code == 64
+
+
+@pytest.mark.parametrize("file", ["subject.toml", "hooks.toml", "bugs.toml"])
+def test_a_file_that_is_not_toml_or_not_there_is_named(tmp_path: Path, file: str) -> None:
+    """Which of the three it is cannot be guessed."""
+    with pytest.raises(UsageError, match=rf"{re.escape(str(tmp_path / file))} is not TOML: .*line"):
+        loaded(tmp_path, file, new="\n[[[\n")
+    (tmp_path / file).write_bytes(b"\xff")
+    with pytest.raises(UsageError, match=f"{file} is not TOML"):
+        load(str(tmp_path / "subject.toml"))
+    (tmp_path / file).unlink()
+    with pytest.raises(UsageError, match=f"cannot read .*{file}: No such file"):
+        load(str(tmp_path / "subject.toml"))
+
+
+def test_an_unknown_name_lists_the_subjects_that_are_built_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A typing error; a folder of that name in the current one is not meant."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "kernal").mkdir()
+    with pytest.raises(UsageError, match=r"no subject 'kernal'\n  Built in: kernel"):
+        load("kernal")
+    with pytest.raises(UsageError, match=r"cannot read kernal/x\.toml"):
+        load("kernal/x.toml")
+
+
+def test_an_unknown_bug_lists_those_there_are(tmp_path: Path) -> None:
+    """`--bug` with a typing error."""
+    with pytest.raises(UsageError, match=r"subject mine has no planted bug 'tron'\n  It has: torn"):
+        loaded(tmp_path).bug("tron")
+
+
+def test_a_point_of_a_bug_may_name_a_second_hook() -> None:
+    """The second lies in the recovery; blanks do not matter."""
+    assert hooks_of("log.synced") == ("log.synced",)
+    assert (
+        hooks_of("log.synced > recovery.cut") == hooks_of("log.synced>recovery.cut") == ("log.synced", "recovery.cut")
+    )
