@@ -1,7 +1,8 @@
 """What the lab sees and where it can stop us: hooks, barrier and history, as records on standard output.
 
-A record is a JSON text sequence (RFC 7464) in one write. Without LAB_NONCE nobody listens and nothing is written.
-Nothing in here may change what the kernel does, apart from standing still.
+Records are JSON text sequences (RFC 7464). An acknowledgement shares the write of the record behind it, for each write
+costs the engine that carries it about as much as all of ours; it may come late, never early. Without LAB_NONCE nobody
+listens and nothing is written. Nothing in here may change what the kernel does, apart from standing still.
 """
 
 import os
@@ -25,6 +26,7 @@ class Hooks:
         self._barrier = environ.get("LAB_BARRIER")
         self._hits = {}
         self._operations = 0
+        self._held = b""  # an acknowledgement that waits for the next record
 
     def reach(self, name: str, tags=None) -> None:
         """The process stands at hook `name`: count it, and stop here if that is what the lab asked for."""
@@ -47,19 +49,34 @@ class Hooks:
 
     def ok(self, op: str, operation: int, body: str) -> None:
         """History: it is done and survives a crash. This is the acknowledgement."""
-        self._write(f',"op":"{op}","type":"ok","id":{operation},{body}}}\n')
+        self.flush()
+        self._held = self._record(f',"op":"{op}","type":"ok","id":{operation},{body}}}\n')
+
+    def flush(self) -> None:
+        """Write the acknowledgement that waits, if there is one: nothing will follow it."""
+        if self._held:
+            held, self._held = self._held, b""
+            os.write(1, held)
 
     def _announce(self, name, n, tags, more=""):
         tail = f',"tags":{canonical(tags)}' if tags else ""
         self._write(f',"hit":"{name}","n":{n}{more}{tail}}}\n')
 
     def _write(self, rest):
+        record = self._record(rest)
+        if len(self._held) + len(record) > RECORD_BYTES:
+            self.flush()
+        data, self._held = self._held + record, b""
+        if data:
+            os.write(1, data)
+
+    def _record(self, rest):
         if self._silent:
-            return
+            return b""
         record = (self._head + rest).encode()
         if len(record) > RECORD_BYTES:
             raise ValueError(f"a record of {len(record)} bytes does not fit one write: {rest[:80]}")
-        os.write(1, record)
+        return record
 
 
 def _armed(text):

@@ -89,12 +89,17 @@ def main(arguments: list[str]) -> int:
     if len(arguments) != 1 or arguments[0] not in COMMANDS:
         print(USAGE, file=stderr)
         return UsageError.exit_code
+    hooks = None
     try:
-        COMMANDS[arguments[0]](os.environ.get("KERNEL_DATA", "/data"), Hooks(os.environ))
+        hooks = Hooks(os.environ)
+        COMMANDS[arguments[0]](os.environ.get("KERNEL_DATA", "/data"), hooks)
     except KernelError as error:
         print(f"kernel: {error}", file=stderr)
         return error.exit_code
     except OSError as error:
         print(f"kernel: {error}: the state is left as after a crash, use `kernel recover`", file=stderr)
         return EX_IOERR
+    finally:
+        if hooks is not None:
+            hooks.flush()
     return 0
