@@ -9,12 +9,13 @@ evidence/NNNN/  a failed trial whole: evidence.json, verdict.json, history.jsonl
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
+import glob
 import json
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -77,13 +78,15 @@ class Record:
     @classmethod
     def find(cls, name: str) -> Record:
         """The run of that id, a unique beginning of one, `latest`, or a folder's path. Raises UsageError."""
-        candidates = [Path(name), RUNS / name] if name else []
-        candidates += sorted(RUNS.glob(f"{name}*")) if name and "/" not in name and name[0].isdigit() else []
-        found = {p.resolve() for p in candidates if (p / "run.json").is_file()}
-        if len(found) == 1:
-            return cls(found.pop())
-        if found:
-            raise UsageError(f"{name!r} is the beginning of {len(found)} runs", "Give more of its id.")
+        whole = [Path(name), RUNS / name] if name else []
+        begun = RUNS.glob(f"{glob.escape(name)}*") if name[:1].isdigit() and "/" not in name else ()
+        for candidates in (whole, begun):
+            found = {path.resolve() for path in candidates if (path / "run.json").is_file()}
+            if len(found) == 1:
+                return cls(found.pop())
+            if found:
+                names = ", ".join(sorted(path.name for path in found))
+                raise UsageError(f"{name!r} may be any of {len(found)} runs: {names}", "Give more of its id.")
         raise UsageError(f"no run {name!r} in {RUNS}", "`lab show` lists the runs that are there.")
 
     # What is written once.
@@ -94,13 +97,16 @@ class Record:
 
     def write_bytes(self, name: str, data: bytes) -> None:
         path = self.path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
         staged = path.with_name(f".{path.name}.new")
-        with staged.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        staged.replace(path)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with staged.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            staged.replace(path)
+        except OSError as error:
+            raise LabError(f"cannot write {path}: {error.strerror}", "Is the disk full?") from error
 
     def read(self, name: str) -> Any:
         try:
@@ -134,7 +140,7 @@ class Record:
 
     # The journal.
 
-    @contextmanager
+    @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the run: two labs must not work on one. Raises UsageError."""
         with (self.path / "lock").open("w") as lock:
@@ -164,11 +170,18 @@ class Record:
 
     def _append(self, line: Json) -> None:
         at = {"at_s": round(time.monotonic() - self._began_s, 3), "rss_kb": self._process.memory_info().rss // 1024}
+        data = (json.dumps({**at, **line}, separators=(",", ":")) + "\n").encode()
         try:
-            with (self.path / "journal.jsonl").open("ab") as file:
-                file.write((json.dumps({**at, **line}, separators=(",", ":")) + "\n").encode())
-                file.flush()
-                os.fsync(file.fileno())
+            with (self.path / "journal.jsonl").open("ab", buffering=0) as file:
+                whole = file.tell()
+                try:
+                    while data:
+                        data = data[file.write(data) :]
+                    os.fsync(file.fileno())
+                except OSError:
+                    with contextlib.suppress(OSError):
+                        file.truncate(whole)  # else the next line would go on where this one broke off
+                    raise
         except OSError as error:
             raise LabError(
                 f"cannot write the journal of run {self.path.name}: {error.strerror}", "Is the disk full?"
