@@ -3,7 +3,8 @@
 A tag carries its content's digest, `lab/<folder>:<12 hex>`: what is up to date is not built again, two checkouts never
 overwrite each other's images, and a run's record says exactly what ran. A Dockerfile that begins with `ARG BASE` and
 `FROM ${BASE}` stands on the lab's own base (images/base); one with `ARG VERIFIER` and `FROM ${VERIFIER}` on the lab's
-verifier, whose harness it uses. Built through the engine's classic API: no BuildKit, no CLI.
+verifier, whose harness it uses. The wheels that a `wheels.txt` pins lie in `wheels/` of a build. Built through the
+engine's classic API: no BuildKit, no CLI.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import docker.errors
 import requests
 from docker.utils.build import exclude_paths
 
-from lab.engine import base
+from lab.engine import base, wheels
 from lab.engine.errors import ImageBuildFailed, ImageMissing, UsageError
 from lab.engine.host import Say, locked, state_folder
 
@@ -49,6 +50,12 @@ class Context:
     folder: Path
     dockerfile: str
     tar: bytes
+
+    @property
+    def pins(self) -> Path | None:
+        """Its wheels.txt, if it has one. The wheels themselves are not in the tar: the pins hold their hashes."""
+        pins = self.folder / wheels.PINS
+        return pins if pins.is_file() else None
 
     @property
     def below(self) -> str | None:
@@ -92,6 +99,17 @@ def _tar(folder: Path, names: Iterable[str]) -> bytes:
                     archive.addfile(info, file)
             else:
                 archive.addfile(info)
+    return buffer.getvalue()
+
+
+def _with_wheels(context: Context) -> bytes:
+    """The tar of a context as a build needs it. Raises LabError if its wheels cannot be fetched."""
+    if context.pins is None:
+        return context.tar
+    buffer = io.BytesIO(context.tar)
+    with tarfile.open(fileobj=buffer, mode="a") as archive:
+        for wheel in wheels.fetch(context.pins):
+            archive.add(wheel, arcname=f"wheels/{wheel.name}")
     return buffer.getvalue()
 
 
@@ -185,7 +203,7 @@ def _build_output(
 ) -> Iterator[str]:
     """Each line that the build prints, its error last. On the host network: a proxy may be the only way out."""
     events = client.api.build(
-        fileobj=io.BytesIO(context.tar),
+        fileobj=io.BytesIO(_with_wheels(context)),
         custom_context=True,
         tag=tag,
         buildargs=dict(arguments),
