@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lab.model import Json
-from lab.workloads import agent_tasks
+from lab.workloads import agent_tasks, session_cells
 
 
 @dataclass(frozen=True)
@@ -16,4 +16,7 @@ class Family:
     ledger_rules: Callable[[Json], dict[str, list[str]]]  # workload: its `decline` and `lose_reply`
 
 
-FAMILIES = {agent_tasks.KIND: Family(agent_tasks.generate, agent_tasks.prepared, agent_tasks.ledger_rules)}
+FAMILIES = {
+    agent_tasks.KIND: Family(agent_tasks.generate, agent_tasks.prepared, agent_tasks.ledger_rules),
+    session_cells.KIND: Family(session_cells.by_index, session_cells.prepared, session_cells.no_rules),
+}

@@ -4,8 +4,10 @@
 
     judge(files: dict[str, bytes], request: dict) -> {property: {"facts": N, "differs": None | {...}}}
 
-a pure function of what it is given. The harness judges nothing itself. It may not answer a question with silence: what
-cannot be judged is answered `{"error": ...}`, which the controller never counts as a pass.
+a pure function of what it is given. `request` is that of the protocol, with one thing added: `earlier`, the looks of
+this trial before it, each `{"look": …, "files": … or None if too large to be kept, "history": how many lines}`. The
+harness judges nothing itself. It may not answer a question with silence: what cannot be judged is answered
+`{"error": ...}`, which the controller never counts as a pass.
 """
 
 # No pathlib: it would cost milliseconds of each start, and this is started for every trial.
@@ -72,6 +74,7 @@ class Looks:
         self._judge = judge
         self._data = data
         self._seen: list[tree.Tree | None] = []
+        self._asked: list[tuple[str, int]] = []  # of each: the look, and how many lines of history it was told
         self._kept: dict[bytes, bytes] = {}  # equal files of several looks are kept once
         self._bytes = 0
 
@@ -90,8 +93,13 @@ class Looks:
     def _look(self, request: dict[str, Any]) -> dict[str, Any]:
         volume = request.get("volume")
         files = tree.read(self._data) if volume is None else tree.unpack(volume)
+        earlier = [
+            {"look": look, "files": seen, "history": lines}
+            for (look, lines), seen in zip(self._asked, self._seen, strict=True)
+        ]
         self._keep(files)
-        properties = self._judge(files, request)
+        self._asked.append((request["look"], len(request.get("history", ()))))
+        properties = self._judge(files, {**request, "earlier": earlier})
         return {"look": request["look"], "mount": mount_line(self._data), "properties": properties}
 
     def _keep(self, files: tree.Tree) -> None:
