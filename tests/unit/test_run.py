@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -182,7 +183,12 @@ def test_errors_in_a_row_end_the_run_and_one_pass_between_them_does_not(monkeypa
 
 def test_no_worker_goes_on_when_the_journal_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
     """A full disk: trials whose results cannot be kept must not be run."""
-    bench = Bench(monkeypatch, always(Verdict(Word.PASS)), workers=2)
+
+    def slowly(trial: Trial, times: int) -> Verdict:
+        time.sleep(0.002)  # a trial takes longer than a line of the journal
+        return Verdict(Word.PASS)
+
+    bench = Bench(monkeypatch, slowly, workers=2)
     with disk_full_after(10_000), pytest.raises(LabError, match="cannot write the journal"):
         bench.run(*(point(i) for i in range(1, 5000)))
     assert [t for t in threading.enumerate() if t.name.startswith("worker-")] == []
