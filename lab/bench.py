@@ -34,7 +34,7 @@ def measure(trials: int, workers: int, as_json: bool, say: Callable[[str], None]
     quiet: Callable[[str], None] = (lambda _: None) if as_json else say
     floor_s = lab_s = 0.0
     with interruptible(quiet) as stop, new_stage(request, checked(request), 1, stop, quiet) as stage:
-        (hits,) = stage.crew.each([0], lambda worker, n: take_census(stage.setting, worker, n, "tmpfs", None))
+        (hits,) = stage.crew.all([0], lambda worker, n: take_census(stage.setting, worker, n, "tmpfs", None))
         planned = _spread([FirstPoint(0, hit) for hit in hits], trials)
         blocks = [planned[n::BLOCKS] for n in range(BLOCKS)]
         for block in blocks:
@@ -62,8 +62,7 @@ def _spread(points: list[FirstPoint], count: int) -> list[Trial]:
 
 def _timed(crew: Crew, block: list[Trial], do: Callable[[Worker, Trial], None]) -> float:
     began = time.monotonic()
-    for _ in crew.each(block, do):
-        pass
+    crew.all(block, do)
     return time.monotonic() - began
 
 
