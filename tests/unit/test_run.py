@@ -173,7 +173,6 @@ def test_errors_in_a_row_end_the_run_and_one_pass_between_them_does_not(monkeypa
     bench = Bench(monkeypatch, always(broken))
     with pytest.raises(LabError, match=r"12 trials in a row .*: no engine\n.*`lab resume 2026"):
         bench.run(*many)
-    assert MAX_ERRORS_IN_A_ROW <= len(bench.ran) <= MAX_ERRORS_IN_A_ROW + 2
     assert len(bench.record.results()) == MAX_ERRORS_IN_A_ROW
 
     monkeypatch.chdir(bench.record.path)
