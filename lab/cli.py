@@ -7,8 +7,11 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
+import shlex
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,11 +21,18 @@ import docker.errors
 import requests
 from rich.console import Console
 
-from lab.engine.errors import LabError, UsageError
+from lab.engine.errors import Interrupted, LabError, UsageError
 
 USAGE_EXIT = 64
 INTERRUPTED_EXIT = 130
 MAX_WORKERS = 32
+
+
+class Screen(Console):
+    """Where progress is drawn. When its reader goes away it says so, where rich would exit with 1."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
 
 
 def say(line: str) -> None:
@@ -118,7 +128,7 @@ def matrix(
     say(f"seed     {seed:<18} repeat this run: LAB_SEED={seed} {_this_command()}")
     request = Request("matrix", subject, seed, storages, workers, evidence == "all", bug)
     options = Options(storages, points, exhaustive, bug)
-    progress = running.progress_maker(Console(), verbose, say)
+    progress = running.progress_maker(Screen(), verbose, say)
     sys.exit(running.run_matrix(request, options, shard, say, progress))
 
 
@@ -129,7 +139,7 @@ def resume(run_id: str, verbose: bool) -> None:
     """Finish a run that was stopped or killed."""
     from lab.campaigns import running
 
-    sys.exit(running.resume(run_id, say, running.progress_maker(Console(), verbose, say)))
+    sys.exit(running.resume(run_id, say, running.progress_maker(Screen(), verbose, say)))
 
 
 @cli.command()
@@ -260,23 +270,31 @@ def _this_command() -> str:
             skip = True
             continue
         words.append(word)
-    return " ".join(["lab", *words])
+    return shlex.join(["lab", *words])
 
 
 def main() -> None:
     """The entry point. No traceback for anything that a person can mend."""
-    sys.exit(_exit_code(lambda: cli.main(standalone_mode=False)))
+    sys.exit(_exit_code(_invoke))
+
+
+def _invoke() -> None:
+    # Not click's own main: it exits with 1, a broken promise, when the reader of a pipe goes away.
+    with cli.make_context("lab", sys.argv[1:]) as context:
+        cli.invoke(context)
 
 
 def _exit_code(command: Callable[[], Any]) -> int:
     try:
         command()
     except LabError as error:
-        print(f"{'usage' if isinstance(error, UsageError) else 'error'}    {error}", file=sys.stderr)
+        print(f"{_kind(error):<8} {error}", file=sys.stderr)
         return error.exit_code
     except (docker.errors.DockerException, requests.exceptions.RequestException) as error:
         print(f"error    the Docker engine failed: {error}\n  `lab doctor` looks at it.", file=sys.stderr)
         return LabError.exit_code
+    except click.exceptions.Exit as end:
+        return end.exit_code
     except click.UsageError as error:
         error.show()
         return USAGE_EXIT
@@ -287,6 +305,19 @@ def _exit_code(command: Callable[[], Any]) -> int:
         print("stopped", file=sys.stderr)
         return INTERRUPTED_EXIT
     except BrokenPipeError:
-        sys.stderr.close()  # the reader has gone; the interpreter would complain once more at its end
-        return 0
+        # The reader has gone. What is still buffered must go somewhere, or the interpreter complains at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return INTERRUPTED_EXIT
+    except OSError as error:
+        print(f"error    {error.strerror or error}{f': {error.filename}' if error.filename else ''}", file=sys.stderr)
+        return LabError.exit_code
+    except Exception:  # noqa: BLE001 - Python's own exit code would be 1, which says that a promise was broken
+        traceback.print_exc()
+        return LabError.exit_code
     return 0
+
+
+def _kind(error: LabError) -> str:
+    if isinstance(error, UsageError):
+        return "usage"
+    return "stopped" if isinstance(error, Interrupted) else "error"

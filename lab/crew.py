@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import TypeVar
 
@@ -41,27 +41,27 @@ class Crew:
     def size(self) -> int:
         return len(self._workers)
 
-    def each(self, tasks: Iterable[Task], do: Callable[[Worker, Task], Done]) -> Iterator[Done]:
+    def each(self, tasks: Iterable[Task], do: Callable[[Worker, Task], Done]) -> Generator[Done, None, None]:
         """Do every task on some worker; results come as they are ready, in any order.
 
         Stops taking tasks once the user wants to stop soon. The first exception of a task ends the others' queue, waits
-        for what runs, and is raised; Interrupted if the user wants to stop now.
+        for what runs, and is raised; Interrupted if the user wants to stop now. Closing it ends the queue as well.
         """
         waiting = iter(tasks)
         lock = threading.Lock()
         results: queue.Queue[tuple[Done | None, BaseException | None, bool]] = queue.Queue()
-        failed = threading.Event()
+        over = threading.Event()
 
         def work(worker: Worker) -> None:
             try:
-                while not failed.is_set() and not self._stop.soon.is_set():
+                while not over.is_set() and not self._stop.soon.is_set():
                     with lock:
                         task = next(waiting, None)
                     if task is None:
                         break
                     results.put((do(worker, task), None, False))
             except BaseException as error:  # noqa: BLE001 - it is raised again in the main thread
-                failed.set()
+                over.set()
                 results.put((None, error, False))
             finally:
                 results.put((None, None, True))
@@ -69,11 +69,22 @@ class Crew:
         threads = [threading.Thread(target=work, args=(w,), name=f"worker-{i}") for i, w in enumerate(self._workers)]
         for thread in threads:
             thread.start()
-        yield from _collect(results, len(threads))
-        for thread in threads:
-            thread.join()
+        try:
+            yield from _collect(results, len(threads))
+        finally:
+            over.set()  # who takes the results may stop early: no worker may go on behind its back
+            for thread in threads:
+                thread.join()
         if self._stop.now.is_set():
             raise Interrupted("stopped")
+
+    def all(self, tasks: Iterable[Task], do: Callable[[Worker, Task], Done]) -> list[Done]:
+        """`each` for work that is of use only as a whole, such as a census. Raises Interrupted if it is stopped."""
+        asked = list(tasks)
+        done = list(self.each(asked, do))
+        if len(done) < len(asked):
+            raise Interrupted("before the first trial")
+        return done
 
 
 def _collect(results: queue.Queue[tuple[Done | None, BaseException | None, bool]], running: int) -> Iterator[Done]:

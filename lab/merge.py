@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from lab import reports
 from lab.engine.errors import UsageError
@@ -14,7 +15,7 @@ from lab.model import to_json
 from lab.plan import Plan
 from lab.record import Record
 
-SHARED = ("subject.json", "inputs.json", "census.json")  # must be the same bytes in every shard
+SHARED = ("subject.json", "inputs.json", "census.json")  # must say the same in every shard
 
 
 def merge_shards(out: Path, names: tuple[str, ...], say: Callable[[str], None]) -> int:
@@ -43,16 +44,25 @@ def merge_shards(out: Path, names: tuple[str, ...], say: Callable[[str], None]) 
 
 def _refuse_strangers(first: Record, other: Record) -> None:
     a, b = first.header(), other.header()
-    for what in ("campaign", "seed", "storages", "subject_image", "verifier_image"):
+    for what in ("campaign", "seed", "storages", "bug", "subject_image", "verifier_image"):
         if getattr(a, what) != getattr(b, what):
             raise UsageError(f"{b.run} is not a shard of the same run as {a.run}: its {what} is {getattr(b, what)!r}")
     for name in SHARED:
-        if (first.path / name).read_bytes() != (other.path / name).read_bytes():
+        if _content(first, name) != _content(other, name):
             raise UsageError(f"{b.run} is not a shard of the same run as {a.run}: its {name} differs")
+
+
+def _content(record: Record, name: str) -> Any:
+    """A shared file, without where the subject's own files lay: shards may come from several machines."""
+    content = record.read(name)
+    return {**content, "folder": ""} if name == "subject.json" else content
 
 
 def _union(plans: list[Plan]) -> Plan:
     """One plan of all shards. A shard that is not there leaves a hole in the numbers, which is refused."""
+    for plan in plans[1:]:
+        if replace(plan, trials=()) != replace(plans[0], trials=()):
+            raise UsageError("the shards are of different plans: were all made with the same options?")
     trials = sorted((trial for plan in plans for trial in plan.trials), key=lambda t: t.ident)
     idents = [trial.ident for trial in trials]
     if len(set(idents)) != len(idents):

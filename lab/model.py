@@ -223,8 +223,10 @@ def _decode(kind: Any, data: Any) -> Any:
         if data is None:
             return None
         return _decode(next(a for a in args if a is not type(None)), data)
-    if origin is tuple:
+    if origin is tuple and args[-1] is Ellipsis:
         return tuple(_decode(args[0], v) for v in data)
+    if origin is tuple:
+        return tuple(_decode(of, v) for of, v in zip(args, data, strict=True))
     if origin is dict:
         return {k: _decode(args[1], v) for k, v in data.items()}
     if isinstance(kind, type) and issubclass(kind, enum.Enum):

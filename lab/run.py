@@ -6,7 +6,8 @@ Knows nothing of how a plan came about, nor of how a result is shown.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 
 from lab.crew import Crew
@@ -29,7 +30,7 @@ def run_plan(
     *,
     keep_evidence: bool,
     catches: Catches,
-) -> Iterator[Result]:
+) -> Generator[Result, None, None]:
     """Run every trial that the journal does not have yet; each result is on disk before it is yielded.
 
     `catches` says whether a canary's verdict is the one that its planted bug must get. Raises LabError if one trial
@@ -42,16 +43,17 @@ def run_plan(
         return list(_run_group(group, setting, worker, record, writing, keep_evidence, catches))
 
     errors = 0
-    for results in crew.each(_groups(trials, done, catches), work):
-        for result in results:
-            record.finished(result)
-            errors = errors + 1 if result.verdict.word is Word.ERROR else 0
-            yield result
-        if errors >= MAX_ERRORS_IN_A_ROW:
-            raise LabError(
-                f"{errors} trials in a row ended in an error; the last: {results[-1].verdict.why}",
-                f"`lab doctor` looks at the engine. `lab resume {record.path.name}` goes on.",
-            )
+    with closing(crew.each(_groups(trials, done, catches), work)) as finished:
+        for results in finished:
+            for result in results:
+                record.finished(result)
+                errors = errors + 1 if result.verdict.word is Word.ERROR else 0
+                yield result
+            if errors >= MAX_ERRORS_IN_A_ROW:
+                raise LabError(
+                    f"{errors} trials in a row ended in an error; the last: {results[-1].verdict.why}",
+                    f"`lab doctor` looks at the engine. `lab resume {record.path.name}` goes on.",
+                )
 
 
 def _groups(trials: Iterable[Trial], done: dict[int, Result], catches: Catches) -> Iterator[tuple[Trial, ...]]:

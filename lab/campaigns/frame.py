@@ -18,7 +18,7 @@ import docker
 from lab.crew import Crew, Stop, crew
 from lab.engine import gc, images
 from lab.engine.client import connect
-from lab.engine.errors import Interrupted, UsageError
+from lab.engine.errors import UsageError
 from lab.model import Json, Result, Trial, Verdict, Word
 from lab.plan import Plan
 from lab.prepare import prepare, rules_of, workloads
@@ -88,12 +88,9 @@ def new_stage(request: Request, subject: Subject, workload_count: int, stop: Sto
         services = stack.enter_context(open_services(client, run, Images(**tags)))
         layers = open_layers(services, request.storages, subject.subject.uid)
         workers = stack.enter_context(crew(services, layers, request.workers, stop))
-        made = list(
-            workers.each([prepared_workload], lambda w, script: prepare(services, w, subject, subject_image, script))
+        (prepared,) = workers.all(
+            [prepared_workload], lambda w, script: prepare(services, w, subject, subject_image, script)
         )
-        if not made:
-            raise Interrupted("stopped before the first trial")
-        prepared = made[0]
         for layer in layers.values():
             layer.prepare(prepared.archive)
         rules = tuple(rules_of(subject, script) for script in scripts)

@@ -47,7 +47,7 @@ def census(setting: Setting, crew: Crew, options: Options, say: Say) -> Census:
     tasks = [(w, storage) for w in range(len(setting.workloads)) for storage in ends]
     say(f"census   {len(setting.workloads)} workloads, each twice")
     taken: dict[int, list[tuple[Hit, ...]]] = {}
-    for (workload, _), hits in crew.each(tasks, lambda worker, t: (t, tuple(take_census(setting, worker, *t, None)))):
+    for (workload, _), hits in crew.all(tasks, lambda worker, t: (t, tuple(take_census(setting, worker, *t, None)))):
         taken.setdefault(workload, []).append(hits)
     for workload, pair in taken.items():
         _refuse_if_different(f"workload {workload}", pair)
@@ -110,7 +110,7 @@ def _recoveries_of(
     """The recovery census of each first point, in the order given; one a layer, refused if they differ."""
     tasks = [(i, storage) for i in range(len(firsts)) for storage in storages]
     taken: dict[int, list[tuple[Hit, ...]]] = {}
-    for i, hits in crew.each(
+    for i, hits in crew.all(
         tasks,
         lambda worker, t: (
             t[0],

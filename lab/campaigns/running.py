@@ -24,7 +24,7 @@ from lab.campaigns.frame import (
 )
 from lab.crew import Stop
 from lab.engine.client import connect
-from lab.engine.errors import UsageError
+from lab.engine.errors import Interrupted, UsageError
 from lab.engine.services import LABEL_KEPT, LABEL_RUN
 from lab.model import Kind, Verdict, Word, to_json
 from lab.plan import Plan
@@ -118,6 +118,8 @@ def _run(record: Record, plan: Plan, stage: Stage, stop: Stop, make: MakeProgres
     progress.start(len([t for t in plan.trials if t.ident not in done and t.kind is not Kind.CANARY]) + _canaries(plan))
     try:
         carry_out(record, plan, stage, stop, progress.finished)
+    except Interrupted as error:
+        raise Interrupted("in the middle of its trials", f"`lab resume {header.run}` finishes it.") from error
     finally:
         with contextlib.suppress(OSError):  # a closed terminal must not hide why a run ended
             progress.stop()

@@ -2,46 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
-import resource
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from report_data import point_result
+from run_folder import HEADER, disk_full_after, new
 from trial_evidence import good, twice_killed
 
 from lab.engine.errors import LabError, UsageError
 from lab.model import CrashPoint, Hit, Kind, Trial, Verdict, Word
 from lab.plan import Plan
-from lab.record import RUNS, Header, Record, evidence_folder, new_run_id
+from lab.record import RUNS, Record, evidence_folder, new_run_id
 from lab.worker import Prepared
-
-HEADER = Header(
-    run="20261130-101502-7f3a",
-    campaign="matrix",
-    subject="kernel",
-    seed=814467209,
-    storages=("ext4", "tmpfs"),
-    workers=4,
-    keep_all_evidence=False,
-    bug=None,
-    subject_image="lab/kernel:1",
-    verifier_image="lab/verifier:1",
-    environment={"kernel": "6.18"},
-)
 
 
 @pytest.fixture(autouse=True)
 def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-
-
-def new(run: str = HEADER.run) -> Record:
-    return Record.create(dataclasses.replace(HEADER, run=run))
 
 
 def journal(record: Record) -> Path:
@@ -104,17 +83,6 @@ def test_a_torn_line_in_the_middle_is_damage_and_is_reported(damage: bytes) -> N
     journal(record).write_bytes(lines[0] + lines[1][:50] + damage + b"".join(lines[2:]))
     with pytest.raises(LabError, match=r"journal\.jsonl line 2 is damaged"):
         record.results()
-
-
-@contextlib.contextmanager
-def disk_full_after(size_bytes: int) -> Iterator[None]:
-    """Files cannot grow beyond this: a write is cut there, as on a full disk, and the next one fails."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.mark.parametrize("room_bytes", [0, 1, 300])

@@ -249,6 +249,12 @@ def test_a_kill_that_could_not_be_seen_to_its_end_is_its_own_failure(word: Word)
     assert judge(early(word, "kill", (standing,)), PROMISES).word is word
 
 
+def test_an_end_that_nobody_saw_is_excused_only_by_a_failure() -> None:
+    """Without one the trial went on, and what it saw later lies behind a broken link."""
+    whole = twice_killed(looks=(look("killed", 1), look("recovered", 3), look("end", 3, prefix_durable=DIFFERS)))
+    assert judge(with_process(whole, 2, exit_code=None), PROMISES).word is Word.INVALID
+
+
 def test_a_failure_does_not_hide_a_link_that_was_seen_broken() -> None:
     """A wrong exit code or hook was seen, whatever came later."""
     for changes in ({"exit_code": 143}, {"hit": None}, {"oom_killed": True}, {"mount": WRONG_LINE}):
