@@ -5,29 +5,35 @@ The wheels come as those of the image come: by `images/hermes/wheels.txt`. Where
 
 from __future__ import annotations
 
+import functools
 import json
 import sqlite3
+import tempfile
+import time
 import tomllib
 import zipfile
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from kernel_process import IMAGES, NONCE, PYTHON, LedgerService, Process, Record
+from kernel_process import DEADLINE_S, IMAGES, NONCE, PYTHON, LedgerService, Process, Record
 
 from lab.engine import wheels
 
 HERMES = IMAGES / "hermes"
 VIEWS: dict[str, str] = tomllib.loads((IMAGES / "hermes-verifier" / "views.toml").read_text())["views"]
-DRIVER = [*PYTHON, str(HERMES / "bin" / "hermes")]
 
 
-def unpack(folder: Path) -> Path:
-    """The site of the image: its wheels, unpacked."""
+_UNPACKED = tempfile.TemporaryDirectory(prefix="hermes-site-")
+
+
+@functools.cache
+def site() -> Path:
+    """The site of the image, its wheels unpacked: once for all tests of a session."""
     for wheel in wheels.fetch(HERMES / wheels.PINS):
         with zipfile.ZipFile(wheel) as archive:
-            archive.extractall(folder)
-    return folder
+            archive.extractall(_UNPACKED.name)
+    return Path(_UNPACKED.name)
 
 
 def workload(work: list[Record], resume: list[Record] | None = None, **more: Any) -> Record:
@@ -39,24 +45,33 @@ def op(name: str, **fields: Any) -> Record:
     return {"op": name, **fields}
 
 
+class Driver(Process):
+    """A process of the driver."""
+
+    def await_answers(self, n: int) -> None:
+        """Until the n-th acknowledgement after that of the opening has been heard: the moment of a kill."""
+        until = time.monotonic() + DEADLINE_S
+        while sum(record.get("type") == "ok" for record in self._parsed()) <= n:
+            assert self._read(until), f"ended before its {n}th answer: {self._output.decode()}"
+
+
 class Home:
     """One HERMES_HOME with its own part of the ledger."""
 
-    def __init__(self, service: LedgerService, name: str, folder: Path, site: Path) -> None:
+    def __init__(self, service: LedgerService, name: str, folder: Path) -> None:
         self.folder = folder
-        self.site = site
         self._service = service
         self._name = name
         self._socket = service.ask("open", name, rules={"decline": [], "lose_reply": [], "hold": []})["socket"]
 
-    def start(self, command: str, script: Record, driver: list[str] = DRIVER, **lab: str) -> Process:
+    def start(self, command: str, script: Record, **lab: str) -> Driver:
         """Start a process of the driver. `lab` are LAB_ variables in lower case without their prefix."""
         environment = {
-            "HERMES_DATA": str(self.folder), "HERMES_SITE": str(self.site), "LAB_NONCE": NONCE,
+            "HERMES_DATA": str(self.folder), "HERMES_SITE": str(site()), "LAB_NONCE": NONCE,
             "LAB_WORKLOAD": json.dumps(script), "LAB_LEDGER": self._socket,
             **{f"LAB_{name.upper()}": value for name, value in lab.items()},
         }  # fmt: skip
-        return Process([*driver, command], environment)
+        return Driver([*PYTHON, str(HERMES / "bin" / "hermes-gateway"), command], environment)
 
     def finish(self, command: str, script: Record, **lab: str) -> list[Record]:
         """Run a process to its end, which must be good. Returns its records."""
@@ -83,9 +98,3 @@ class Home:
 
     def close(self) -> None:
         self._service.ask("close", self._name)
-
-
-def acknowledged(records: list[Record], name: str) -> list[Record]:
-    """The ops of that name whose `ok` was written, as they were asked for."""
-    asked = {record["id"]: record["do"] for record in records if record.get("type") == "invoke"}
-    return [asked[record["id"]] for record in records if record.get("type") == "ok" and record.get("op") == name]

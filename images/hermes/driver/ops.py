@@ -29,9 +29,10 @@ def expand(ops: Iterable[dict]) -> Iterator[dict]:
 class Ops:
     """The ops on one open store. Each returns (type, result) of its answer."""
 
-    def __init__(self, store, provider, records, workload: dict):
+    def __init__(self, store, provider, records, workload: dict, fork_server):
         self._store = store
-        self._provider = provider
+        self._fork_server = fork_server
+        self.provider = provider
         self._records = records
         known = expand([*workload["work"], *workload["resume"]])
         # A gateway has the text of a response in its hands when it records and sends it; so has the driver.
@@ -108,7 +109,7 @@ class Ops:
         return "ok", {}
 
     def _send(self, op):
-        error = gateway.deliver(self._provider, self._records, op["delivery"], self._content_of[op["delivery"]])
+        error = gateway.deliver(self.provider, self._records, op["delivery"], self._content_of[op["delivery"]])
         return ("info", {"why": error}) if error else ("ok", {})
 
     def _sweep(self, op):
@@ -117,9 +118,7 @@ class Ops:
             gateway.claim_home()
         except gateway.AnotherGateway as refused:
             return "ok", {"sent": 0, "why": str(refused)}
-        return "ok", {"sent": gateway.redeliver(self._provider, self._records)}
+        return "ok", {"sent": gateway.redeliver(self.provider, self._records)}
 
     def _race_processes(self, op):
-        from driver.race import race
-
-        return "ok", {"exits": race(op["racers"], op["do"])}
+        return "ok", {"exits": self._fork_server.race(op["racers"], op["do"])}
