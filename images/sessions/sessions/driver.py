@@ -6,7 +6,7 @@ from collections.abc import Callable
 from sys import stderr
 
 from sessions import ops, racers
-from sessions.errors import DriverError, LostReply, Refused, UsageError
+from sessions.errors import CorruptError, DriverError, LostReply, Refused, UsageError
 from sessions.hooks import Hooks
 from sessions.provider import Provider
 from sessions.store import VERSION, Store
@@ -68,7 +68,7 @@ class Driver:
         """One op with its history. None if it did not happen, or nobody knows."""
         operation = self.hooks.invoke(op["op"], op)
         try:
-            result = self._race_processes(op) if op["op"] == "race_processes" else ops.do(self.store, op)
+            result = self._race_processes(op) if op["op"] == ops.RACE else ops.do(self.store, op)
         except Refused as error:
             self.hooks.complete(op["op"], "fail", operation, {"why": str(error)})
             return None
@@ -124,4 +124,4 @@ def main(arguments: list[str]) -> int:
         return EX_IOERR
     except sqlite3.DatabaseError as error:
         print(f"sessions: corrupt: sessions.db: {error}", file=stderr)
-        return 65
+        return CorruptError.exit_code

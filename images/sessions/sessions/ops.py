@@ -9,46 +9,56 @@ from sessions.store import Store
 Op = dict[str, Any]
 Result = dict[str, Any]
 
-
-def _claim(store, op):
-    return {"won": store.handoffs.claim(op["item"], op["by"])}
-
-
-def _send(store, op):
-    return {"sent": store.outbox.send(op["delivery"])}
-
-
-def _sweep(store, op):
-    return {"sent": store.outbox.sweep()}
-
-
-OPS: dict[str, Callable[[Store, Op], Result | None]] = {
-    "create": lambda store, op: store.conversations.create(op["session"]),
-    "append": lambda store, op: store.conversations.append(op["session"], op["role"], op["content"]),
-    "rewind": lambda store, op: store.conversations.rewind(op["session"], op["keep"]),
-    "edit": lambda store, op: store.conversations.edit(op["session"], op["keep"], op["content"]),
-    "rotate": lambda store, op: store.conversations.rotate(op["session"], op["child"], op["summary"]),
-    "park": lambda store, op: store.handoffs.park(op["session"], op["item"]),
-    "claim": _claim,
-    "finish": lambda store, op: store.handoffs.finish(op["item"], op["by"]),
-    "record": lambda store, op: store.outbox.record(op["delivery"], op["session"], op["content"]),
-    "send": _send,
-    "sweep": _sweep,
+RACE = "race_processes"  # the driver's own: it needs more processes than one
+FIELDS: dict[str, tuple[str, ...]] = {
+    "create": ("session",),
+    "append": ("session", "role", "content"),
+    "rewind": ("session", "keep"),
+    "edit": ("session", "keep", "content"),
+    "rotate": ("session", "child", "summary"),
+    "park": ("session", "item"),
+    "claim": ("item", "by"),
+    "finish": ("item", "by"),
+    "record": ("delivery", "session", "content"),
+    "send": ("delivery",),
+    "sweep": (),
+    RACE: ("racers", "do"),
+}
+CALLS: dict[str, Callable[..., Any]] = {
+    "create": lambda store, **fields: store.conversations.create(**fields),
+    "append": lambda store, **fields: store.conversations.append(**fields),
+    "rewind": lambda store, **fields: store.conversations.rewind(**fields),
+    "edit": lambda store, **fields: store.conversations.edit(**fields),
+    "rotate": lambda store, **fields: store.conversations.rotate(**fields),
+    "park": lambda store, **fields: store.handoffs.park(**fields),
+    "claim": lambda store, **fields: {"won": store.handoffs.claim(**fields)},
+    "finish": lambda store, **fields: store.handoffs.finish(**fields),
+    "record": lambda store, **fields: store.outbox.record(**fields),
+    "send": lambda store, **fields: store.outbox.send(**fields),
+    "sweep": lambda store: {"sent": store.outbox.sweep()},
 }
 
 
+def check(op: Op) -> None:
+    """Raises NotOffered for an op that there is not, UsageError for one without its fields."""
+    name = op["op"]
+    if name not in FIELDS:
+        raise NotOffered(f"there is no op {name!r}: this store offers {', '.join(FIELDS)}")
+    missing = [field for field in FIELDS[name] if field not in op]
+    if missing:
+        raise UsageError(f"op {op} has no {', '.join(missing)}")
+    if name == RACE:
+        check(op["do"])
+
+
 def do(store: Store, op: Op) -> Result:
-    """Do one op. Raises Refused, LostReply, NotOffered or UsageError."""
-    if op["op"] not in OPS:
-        raise NotOffered(f"there is no op {op['op']!r}: {', '.join(OPS)}")
-    try:
-        return OPS[op["op"]](store, op) or {}
-    except KeyError as error:
-        raise UsageError(f"op {op} has no {error}") from None
+    """Do one op. Raises Refused or LostReply."""
+    name = op["op"]
+    return CALLS[name](store, **{field: op[field] for field in FIELDS[name]}) or {}
 
 
 def won(result: Result) -> bool:
-    """Did a racer that did its op get what only one can have?"""
+    """Did a racer that did its op get what only one can have? A sweep has won if it sent something."""
     return bool(result.get("won", result.get("sent", 1)))
 
 

@@ -36,8 +36,8 @@ class Outbox:
                 (delivery, session, content, self._database.owners.number),
             )
 
-    def send(self, delivery: str) -> int:
-        """Send a pending delivery; returns 1, or 0 if it is not ours to send. Raises LostReply."""
+    def send(self, delivery: str) -> None:
+        """Send a pending delivery. Raises Refused if it is not pending, or the provider declines; LostReply."""
         row = self._database.sql.execute(
             "SELECT content, state, owner FROM deliveries WHERE delivery = ?", (delivery,)
         ).fetchone()
@@ -46,9 +46,9 @@ class Outbox:
         content, state, owner = row
         self._database.reach("outbox.recorded")
         if state != "pending" or not self._take(delivery, state, owner):
-            return 0
-        self._deliver("outbox", delivery, content, marked=False)
-        return 1
+            raise Refused(f"delivery {delivery} is not pending: it has been sent, or another is sending it")
+        if not self._deliver("outbox", delivery, content, marked=False):
+            raise Refused(f"the provider declined delivery {delivery}")
 
     def sweep(self) -> int:
         """Send what a dead gateway left, and what we lost the reply of; returns how many were sent by us.
@@ -87,6 +87,7 @@ class Outbox:
         self._database.reach(f"{stage}.sent")
         self._settle(delivery, "delivered" if landed else "failed")
         self._database.reach(f"{stage}.delivered")
+        return landed
 
     def _settle(self, delivery, state):
         with self._database.locked() as sql:

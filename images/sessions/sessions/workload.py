@@ -2,6 +2,7 @@
 
 import json
 
+from sessions import ops
 from sessions.database import DEFAULT_MODE, MODES
 from sessions.errors import UsageError
 
@@ -21,25 +22,21 @@ class Workload:
                 raise ValueError(f"no journal mode {self.journal_mode!r}")
             self.work = list(_expanded(data["work"]))
             self.resume = list(_expanded(data["resume"]))
-            self.race = None if data["race"] is None else _named(data["race"])
+            self.race = data["race"]
+            for op in (*self.work, *self.resume, *((self.race,) if self.race else ())):
+                ops.check(op)
         except KeyError as error:
             raise UsageError(f"LAB_WORKLOAD cannot be worked: {error} is missing") from None
         except (ValueError, TypeError, AttributeError) as error:
             raise UsageError(f"LAB_WORKLOAD cannot be worked: {error}") from None
 
 
-def _expanded(ops):
+def _expanded(script):
     """Each op as it is done: `repeat` is N of them, with `{n}` in every text counting from 1."""
-    for op in ops:
+    for op in script:
         if "repeat" not in op:
-            yield _named(op)
+            yield op
             continue
-        body = {key: value for key, value in _named(op).items() if key != "repeat"}
+        body = {key: value for key, value in op.items() if key != "repeat"}
         for n in range(1, op["repeat"] + 1):
             yield {key: v.replace("{n}", str(n)) if isinstance(v, str) else v for key, v in body.items()}
-
-
-def _named(op):
-    if not isinstance(op["op"], str):
-        raise ValueError(f"no op: {op}")
-    return op
