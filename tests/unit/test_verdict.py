@@ -43,9 +43,8 @@ def test_a_second_point_that_recovery_never_reaches_counts_as_a_single_crash() -
 
 def test_a_second_point_that_a_census_has_reached_must_be_reached_again() -> None:
     """Planted: an exhaustive trial whose second crash never happens counts as if it had."""
-    evidence = good()
-    missed = dataclasses.replace(evidence.trial, points=(FIRST, SECOND), drawn="all")
-    verdict = judge(dataclasses.replace(evidence, trial=missed), PROMISES)
+    planned = dataclasses.replace(good().trial, points=(FIRST, SECOND), drawn="all")
+    verdict = judge(good(trial=planned, processes=(killed(FIRST), finished(2, armed=str(SECOND)))), PROMISES)
     assert (verdict.word, verdict.why) == (Word.INVALID, f"{SECOND}, which the census reached, was not reached")
 
 
