@@ -93,6 +93,17 @@ def test_replay_says_when_a_trial_ends_otherwise(red: Path, tmp_path: Path) -> N
     assert "the same as recorded (violation of complete): 0 of 1" in ended.out
 
 
+def test_a_run_whose_image_is_gone_is_not_replayed_on_another(red: Path, tmp_path: Path) -> None:
+    """Planted: the subject is built anew; today's program is then blamed for, or cleared of, yesterday's violation."""
+    copy = tmp_path / ".lab" / "runs" / red.name
+    shutil.copytree(red, copy)
+    header = json.loads((copy / "run.json").read_text())
+    (copy / "run.json").write_text(json.dumps({**header, "subject_image": "lab/notes:000000000000"}))
+    ended = lab(tmp_path, "replay", red.name, "1")
+    assert ended.code == 3, ended
+    assert "image lab/notes:000000000000 is not on the engine" in ended.err
+
+
 def test_an_unknown_trial_is_bad_usage(green: Path) -> None:
     """Planted: an empty page, and exit code 0."""
     for words in (("show", green.name, "9999"), ("replay", green.name, "9999")):
