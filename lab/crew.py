@@ -76,7 +76,7 @@ class Crew:
             for thread in threads:
                 thread.join()
         if self._stop.now.is_set():
-            raise Interrupted("stopped")
+            raise Interrupted("at once")
 
     def all(self, tasks: Iterable[Task], do: Callable[[Worker, Task], Done]) -> list[Done]:
         """`each` for work that is of use only as a whole, such as a census. Raises Interrupted if it is stopped."""

@@ -62,7 +62,7 @@ class Trial:
     points: tuple[CrashPoint, ...]  # one, or two: the second lies in the recovery
     fault: str = "sigkill"
     bug: str | None = None
-    drawn: str = "random"  # "random", "cover" (chosen so that a hook is reached) or "all" (exhaustive)
+    drawn: str = "random"  # "random", "cover" (chosen to reach a hook) or "all" (exhaustive: the census reached it)
 
 
 @dataclass(frozen=True)

@@ -73,8 +73,6 @@ class SubjectProcess:
         records = self._records
         if self._waited(lambda: bool(records.hits) or records.flooded, timeout_s, what) and not records.flooded:
             return records.hits[-1]
-        if records.flooded:
-            raise TrialEnded(Word.INVALID, "it wrote more records than the lab keeps: one for each step is enough")
         self.wait_exit(timeout_s)
         return None
 
@@ -112,7 +110,9 @@ class SubjectProcess:
 
     def wait_exit(self, timeout_s: float) -> int:
         """Wait until it ends by itself; its exit code. A process that outlives its deadline is a hang."""
-        self._waited(lambda: False, timeout_s, "it to end")
+        self._waited(lambda: self._records.flooded, timeout_s, "it to end")
+        if self._records.flooded:
+            raise TrialEnded(Word.INVALID, "it wrote more records than the lab keeps: one for each step is enough")
         self._note_end()
         return -1 if self.seen.exit_code is None else self.seen.exit_code
 

@@ -77,7 +77,6 @@ class _Life:
         self._began_s = time.monotonic()
         self._phases: list[Phase] = []
         self._processes: list[SubjectProcess] = []
-        self._history: list[Json] = []
         self._looks: list[Look] = []
         self._recovery_ms: list[float] = []
         self._ledger: Json = {"requests": [], "effects": []}
@@ -245,7 +244,6 @@ class _Life:
     def _strike(self, process: SubjectProcess) -> None:
         with self._phase("kill"):
             faults.find(self._trial.fault).strike(process)
-        self._history += [*process.history, {"process": process.seen.number, "died": True}]
 
     def _look(self, name: str, process: SubjectProcess) -> None:
         if self._verifier is None or self._census:
@@ -253,8 +251,7 @@ class _Life:
         with self._phase(f"look:{name}"):
             answer = self._worker.ledger.request({"do": "drain" if name == "end" else "snapshot", "trial": self._name})
             self._ledger = answer["ledger"]
-            live = [] if process.seen.killed else process.history
-            history = [*self._history, *live]
+            history = self._history()
             request = {
                 "workload": self._setting.workloads[self._trial.workload],
                 "prepared": self._setting.prepared.told,
@@ -277,7 +274,6 @@ class _Life:
             if code != 0:
                 raise TrialEnded(Word.VIOLATION, f"the resumed work ended with exit code {code}{process.last_words()}")
         self._look("end", process)
-        self._history += process.history
 
     def _end_census(self, process: SubjectProcess) -> None:
         with self._phase("census"):
@@ -308,6 +304,15 @@ class _Life:
             return ()
         return tuple(copy for copy in found if copy is not None)
 
+    def _history(self) -> list[Json]:
+        """What every process has said so far, one after the other, and where it was killed."""
+        lines: list[Json] = []
+        for process in self._processes:
+            lines += process.history
+            if process.seen.killed:
+                lines.append({"process": process.seen.number, "died": True})
+        return lines
+
     def _evidence(self) -> Evidence:
         for process in self._processes:
             process.note_log()
@@ -318,7 +323,7 @@ class _Life:
             phases=tuple(self._phases),
             processes=tuple(p.seen for p in self._processes),
             looks=tuple(self._looks),
-            history=tuple(self._history),
+            history=tuple(self._history()),
             ledger=self._ledger,
             verifier=self._verifier.version if self._verifier else "",
             starts=self._starts,

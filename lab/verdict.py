@@ -132,7 +132,10 @@ def _unchecked(evidence: Evidence, facts: Mapping[str, int]) -> Iterator[str]:
     if last is None or last.killed or last.exit_code != 0:
         yield "no process came to its end by itself with exit code 0"
         return
-    wanted = [("killed", process.number) for process in evidence.processes if process.killed]
+    killed = [process for process in evidence.processes if process.killed]
+    if evidence.trial.drawn == "all" and evidence.trial.kind is Kind.POINT and len(killed) < len(evidence.trial.points):
+        yield f"{evidence.trial.points[len(killed)]}, which the census reached, was not reached"
+    wanted = [("killed", process.number) for process in killed]
     wanted += [("recovered", last.number)] if evidence.trial.kind is not Kind.PROBE else []
     wanted += [("end", last.number)]
     looks = [(look.name, look.process) for look in evidence.looks]

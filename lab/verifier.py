@@ -31,12 +31,11 @@ class Verifier:
     def start(self) -> None:
         self._container.start()
 
-    def hello(self, timeout_s: float) -> str:
-        """Wait for its hello; its mountinfo line of the data path. Sets `version` to its name and version."""
+    def hello(self, timeout_s: float) -> None:
+        """Wait for its hello, which sets `version` to its name and version."""
         answer = self._answer(timeout_s, "the verifier's hello")
         try:
             self.version = f"{answer['verifier']} {answer['version']}"
-            return str(answer["mount"])
         except KeyError as error:
             raise ServiceFailed(f"the verifier's hello lacks {error}") from error
 

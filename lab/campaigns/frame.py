@@ -5,6 +5,7 @@ A campaign adds what to run (a census and a plan) and what of it must have been 
 
 from __future__ import annotations
 
+import contextlib
 import platform
 import signal
 import uuid
@@ -185,8 +186,10 @@ def carry_out(record: Record, plan: Plan, stage: Stage, stop: Stop, finished: Ca
     record.begin_session()
     ended = False
     try:
-        for result in run_plan(plan.trials, stage.setting, stage.crew, record, keep_evidence=keep, catches=catches):
-            finished(result)
+        results = run_plan(plan.trials, stage.setting, stage.crew, record, keep_evidence=keep, catches=catches)
+        with contextlib.closing(results):  # if showing a result fails, the workers stop before their services do
+            for result in results:
+                finished(result)
         ended = True
     finally:
         record.end_session(interrupted=not ended or stop.soon.is_set())

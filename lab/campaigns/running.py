@@ -30,6 +30,7 @@ from lab.model import Kind, Verdict, Word, to_json
 from lab.plan import Plan
 from lab.record import Record
 from lab.report.progress import CampaignProgress, LineProgress, progress_for
+from lab.report.text import plural
 from lab.trial import run_trial
 
 MakeProgress = Callable[[str, tuple[str, ...]], CampaignProgress]
@@ -144,7 +145,8 @@ def _canaries(plan: Plan) -> int:
 def _plan_line(plan: Plan, stage: Stage, request: Request, found: plans.Census) -> str:
     points = [t for t in plan.trials if t.kind is Kind.POINT]
     layers = len(request.storages)
-    parts = [f"{len(points):,} trials = {len(points) // layers:,} points × {layers} layers"]
+    each = f"{plural(len(points) // layers, 'point')} × {plural(layers, 'layer')}"
+    parts = [f"{plural(len(points), 'trial')} = {each}"]
     parts += [f"{len(found.runs)} workloads", f"{len(stage.setting.subject.hooks)} hooks"]
     probes = sum(t.kind is Kind.PROBE for t in plan.trials)
     if probes:

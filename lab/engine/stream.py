@@ -219,7 +219,7 @@ class Stream:
                 if left <= 0:
                     raise DeadlinePassed(f"waited {timeout_s:g} s for {what}")
                 if self._stop is not None and self._stop.is_set():
-                    raise Interrupted(f"stopped while waiting for {what}")
+                    raise Interrupted(f"while waiting for {what}")
                 self._changed.wait(min(left, TICK_S))
         return True
 

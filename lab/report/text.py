@@ -101,7 +101,7 @@ def details(data: RunData, result: Result) -> list[tuple[str, str]]:
             ("expected", value(verdict.differs.expected)),
             ("found", value(verdict.differs.found)),
         ]
-        if verdict.differs.why:
+        if verdict.differs.why and verdict.differs.why != verdict.why:
             lines.append(("since", one_line(verdict.differs.why)))
     if result.evidence:
         lines.append(("evidence", f"{data.path / result.evidence}/"))

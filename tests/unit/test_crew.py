@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import closing
 from typing import Any, cast
 
@@ -29,8 +30,14 @@ def _no_thread_is_left() -> Any:
 
 
 def test_every_task_is_done_once_by_some_worker() -> None:
-    """Two workers that take the same task would run a trial twice."""
-    found = list(crew_of(4).each(range(200), lambda worker, task: task))
+    """The plan is a generator, which two workers may not enter at once; a task that both take is run twice."""
+
+    def tasks() -> Iterator[int]:
+        for task in range(200):
+            time.sleep(0.0001)
+            yield task
+
+    found = list(crew_of(4).each(tasks(), lambda worker, task: task))
     assert Counter(found) == Counter(range(200))
 
 

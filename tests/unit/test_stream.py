@@ -232,10 +232,11 @@ def wire() -> Iterator[Wire]:
 
 def test_frames_are_taken_apart_wherever_they_are_cut(wire: Wire) -> None:
     """Standard error goes to the log, standard output to the parser, an empty frame nowhere."""
-    for byte in (
-        frame(record(hit="a.b", n=1)[:9]) + frame(b"words", kind=2) + frame(b"") + frame(record(hit="a.b", n=1)[9:])
-    ):
-        wire.engine.send(bytes([byte]))
+    hit = record(hit="a.b", n=1)
+    sent = frame(hit[:9]) + frame(b"words", kind=2) + frame(b"") + frame(hit[9:])
+    for piece in (sent[:3], sent[3:14], sent[14:40], sent[40:]):
+        wire.engine.sendall(piece)
+        time.sleep(0.03)  # so that it is read by itself
     assert wire.stream.wait(lambda: bool(wire.parser.hits), 5, "a hit")
     assert wire.parser.hits == [Hit("a.b", 1)]
     assert wire.parser.log.text() == "words"

@@ -41,6 +41,13 @@ def test_a_second_point_that_recovery_never_reaches_counts_as_a_single_crash() -
     assert judge(drawn, PROMISES).word is Word.PASS
 
 
+def test_a_second_point_that_a_census_has_reached_must_be_reached_again() -> None:
+    """Planted: an exhaustive trial whose second crash never happens counts as if it had."""
+    planned = dataclasses.replace(good().trial, points=(FIRST, SECOND), drawn="all")
+    verdict = judge(good(trial=planned, processes=(killed(FIRST), finished(2, armed=str(SECOND)))), PROMISES)
+    assert (verdict.word, verdict.why) == (Word.INVALID, f"{SECOND}, which the census reached, was not reached")
+
+
 def test_what_only_some_engines_can_show_may_be_missing() -> None:
     """On a remote engine no /proc of the host can be read: the engine's own answers stand in for it."""
     remote = with_process(good(), 1, alive="engine", gone="engine", mount=None)

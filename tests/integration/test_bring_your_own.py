@@ -1,0 +1,42 @@
+"""The walk-through for users: what it shows in another language is a subject like any other."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from command import NOTES, folder, lab, summary
+
+pytestmark = pytest.mark.docker
+
+GUIDE = Path(__file__).parents[2] / "docs" / "bring-your-own.md"
+
+
+def test_the_shell_script_of_the_guide_passes_as_a_subject(tmp_path: Path) -> None:
+    """Planted: a snippet that nobody ran; and a lab that only a Python program can talk to."""
+    script = re.search(r"```sh\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+    assert script is not None
+    place = tmp_path / "notes-in-sh"
+    shutil.copytree(NOTES.parent, place)
+    (place / "notes.sh").write_text(script[1])
+    (place / "Dockerfile").write_text("ARG BASE\nFROM ${BASE}\nCOPY notes.sh /notes.sh\n")
+    text = (place / "subject.toml").read_text()
+    for command in ("run", "recover"):
+        text = text.replace(f'["notes", "{command}"]', f'["sh", "/notes.sh", "{command}"]')
+    text = text.replace("build:../notes-verifier", f"build:{NOTES.parents[1] / 'notes-verifier'}")
+    text = text.partition("[bugs]")[0]
+    (place / "subject.toml").write_text(text)
+    ended = lab(tmp_path, "run", "matrix", "--subject", str(place), "--points", "9", "--storage", "overlay")
+    assert ended.code == 0, ended
+    run = folder(tmp_path)
+    assert run is not None
+    assert (summary(run)["trials"], summary(run)["verdicts"]["pass"]) == (9, 9)
+    assert summary(run)["hooks"] == {"expected": 8, "covered": 8}
+
+
+def test_every_file_that_the_guide_links_to_is_there() -> None:
+    """Planted: a guide to files that were renamed."""
+    for target in re.findall(r"\]\(([^)#]+)", GUIDE.read_text()):
+        assert (GUIDE.parent / target).exists(), target
