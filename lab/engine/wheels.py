@@ -36,13 +36,18 @@ def fetch(pins: Path, cache: Path | None = None) -> tuple[Path, ...]:
     A folder of the cache is named by the pins and appears whole or not at all.
     """
     cache = cache or state_folder() / "wheels"
-    folder = cache / hashlib.sha256(pins.read_bytes()).hexdigest()[:16]
+    folder = cached(pins, cache)
     if not folder.is_dir():
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cache, prefix=".fetching-") as scratch:
             _download(pins, Path(scratch) / "wheels")
             _publish(Path(scratch) / "wheels", folder)
     return tuple(sorted(folder.glob("*.whl")))
+
+
+def cached(pins: Path, cache: Path) -> Path:
+    """Where the wheels of `pins` lie in the cache, once they are there."""
+    return cache / hashlib.sha256(pins.read_bytes()).hexdigest()[:16]
 
 
 def _download(pins: Path, into: Path) -> None:

@@ -6,7 +6,6 @@ finding again by the package's own calls, without the driver.
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 from collections.abc import Iterator
@@ -166,11 +165,17 @@ def test_a_journal_mode_that_is_not_offered_is_refused_with_its_reason(home: Hom
 def test_every_hook_of_the_catalogue_is_reached_and_no_other(home: Home) -> None:
     """Planted: a hook without its line in the catalogue; nobody would ever kill there."""
     catalogue = tomllib.loads((HERMES / "hooks.toml").read_text())["hook"]
-    script = json.loads((HERMES / "workloads" / "every-op.json").read_text())
-    ran = hits(home.finish("run", script, census="1"))
+    work = [
+        *OUTBOX["work"],
+        op("append", session="s", role="user", content="x"),
+        op("rotate", session="s", child="c", summary="short"),
+        op("park", session="c", item="i"),
+        op("claim", item="i", by="ann"),
+    ]
+    ran = hits(home.finish("run", workload(work), census="1"))
     assert ran == {hook["name"] for hook in catalogue if hook["where"] == "run"}
     home.kill_at("run", workload([op("record", delivery="e", session="s", content="x")]), "outbox.recorded#1")
-    recovered = hits(home.finish("recover", script, census="1"))
+    recovered = hits(home.finish("recover", workload([]), census="1"))
     assert recovered == {hook["name"] for hook in catalogue if hook["where"] == "recovery"}
     subject = tomllib.loads((HERMES / "subject.toml").read_text())
     assert subject["hooks"]["expected"] == len(catalogue)
@@ -186,3 +191,31 @@ def test_every_kill_point_of_the_cells_is_a_hook_or_a_moment() -> None:
     points = tomllib.loads((HERMES / "cells.toml").read_text())["points"]
     named = {name for at in points.values() for point in at for name in re.split(r" > ", point)}
     assert named - {"answer"} <= hooks
+
+
+def test_an_op_that_the_state_refuses_is_answered_fail_and_the_driver_goes_on(home: Home) -> None:
+    """Planted: `finish` of what another one has claimed; the package would complete it, its gateway never asks."""
+    script = workload(
+        [
+            op("append", session="nowhere", role="user", content="x"),
+            op("create", session="s"),
+            op("rewind", session="s", keep=0),
+            op("park", session="s", item="s"),  # an item may have the name of a session
+            op("finish", item="s", by="ann"),
+            op("claim", item="s", by="ann"),
+            op("finish", item="s", by="ann"),
+        ]
+    )
+    answers = [r["type"] for r in home.finish("run", script) if r.get("id") and r["type"] != "invoke"]
+    assert answers == ["fail", "ok", "fail", "ok", "fail", "ok", "ok"]
+    assert home.view("items") == [("s", "done", None)]
+    assert home.view("sessions") == [("s", None, "")]
+
+
+def test_a_sweep_of_the_running_gateway_sends_nothing_twice(home: Home) -> None:
+    """Planted: a sweep that claims its own home a second time, is refused, and never sweeps at all."""
+    home.kill_at("run", workload(OWED), "outbox.recorded#1")
+    records = home.finish("recover", workload([], [op("sweep"), op("sweep")]))
+    assert [r["sent"] for r in records if r.get("type") == "ok" and r["op"] == "sweep"] == [0, 0]
+    assert not [r for r in records if "why" in r]
+    assert home.copies() == [False]

@@ -14,8 +14,14 @@ class AnotherGateway(Exception):
     """A gateway of this home is running: a second one does not start."""
 
 
+_home_is_ours = False  # of the process, as the package's own handle of the lock is
+
+
 def claim_home() -> None:
     """Be the only gateway of this home, or raise AnotherGateway. gateway/run.py, start_gateway."""
+    global _home_is_ours
+    if _home_is_ours:
+        return
     running = status.get_running_pid()
     if running is not None and running != os.getpid():
         raise AnotherGateway(f"gateway {running} is running")
@@ -26,6 +32,7 @@ def claim_home() -> None:
     except FileExistsError:
         status.release_gateway_runtime_lock()
         raise AnotherGateway("the race for the gateway's pid file is lost") from None
+    _home_is_ours = True
 
 
 def redeliver(provider, records) -> int:

@@ -1,10 +1,11 @@
 """The ops of docs/cells.md as calls of the package's own API; nothing is written past it.
 
 What the package hands over is a whole session of its command line, one hand-off a session at a time. So an item is such
-a session, of the source `cli`; those of the workload are a gateway's, of the source `telegram`.
+a session, of the source `cli`; the workload's sessions are a gateway's, of the source `telegram`.
 """
 
 import os
+import sqlite3
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 
@@ -13,6 +14,15 @@ from driver import gateway
 
 class NotOffered(Exception):
     """The store has no such op, or refuses the setting."""
+
+
+# How the package says no to an op before it has changed anything: no such session, no such message. Else it is a crash.
+REFUSALS = {
+    "append": sqlite3.IntegrityError,
+    "rewind": (IndexError, ValueError),
+    "edit": sqlite3.IntegrityError,
+    "park": sqlite3.IntegrityError,
+}
 
 
 def expand(ops: Iterable[dict]) -> Iterator[dict]:
@@ -26,11 +36,17 @@ def expand(ops: Iterable[dict]) -> Iterator[dict]:
             yield {key: v.replace("{n}", str(n)) if isinstance(v, str) else v for key, v in body.items()}
 
 
+def _handed_over(item):
+    """The session that is the item; the workload may use one name for both an item and a session."""
+    return f"item:{item}"
+
+
 class Ops:
     """The ops on one open store. Each returns (type, result) of its answer."""
 
     def __init__(self, store, provider, records, workload: dict, fork_server):
         self._store = store
+        self._claimed: set[str] = set()
         self._fork_server = fork_server
         self.provider = provider
         self._records = records
@@ -44,7 +60,10 @@ class Ops:
         if call is None:
             raise NotOffered(f"op {op['op']}")
         number = self._records.invoke(op)
-        answer, result = call(op)
+        try:
+            answer, result = call(op)
+        except REFUSALS.get(op["op"], ()) as error:
+            answer, result = "fail", {"why": str(error)}
         self._records.answer(op, answer, number, **result)
         return answer, result
 
@@ -87,20 +106,24 @@ class Ops:
 
     def _park(self, op):
         """`/handoff` of the command line (hermes_cli/cli_commands_mixin.py, _handle_handoff_command)."""
-        self._store.create_session(op["item"], "cli", parent_session_id=op["session"])
-        if not self._store.request_handoff(op["item"], gateway.PLATFORM):
+        self._store.create_session(_handed_over(op["item"]), "cli", parent_session_id=op["session"])
+        if not self._store.request_handoff(_handed_over(op["item"]), gateway.PLATFORM):
             return "fail", {"why": "its hand-off is in flight"}
         return "ok", {}
 
     def _claim(self, op):
         """The claim of the gateway's watcher (gateway/run.py, _handoff_watcher). A claim has no owner in this store."""
-        won = self._store.claim_handoff(op["item"])
+        won = self._store.claim_handoff(_handed_over(op["item"]))
         if won:
+            self._claimed.add(op["item"])
             self._records.reach("claim.won")
         return "ok", {"won": won}
 
     def _finish(self, op):
-        self._store.complete_handoff(op["item"])
+        """The package completes any hand-off that it is told to; its gateway tells it of those it has claimed."""
+        if op["item"] not in self._claimed:
+            return "fail", {"why": "this process has not claimed it"}
+        self._store.complete_handoff(_handed_over(op["item"]))
         return "ok", {}
 
     def _record(self, op):
