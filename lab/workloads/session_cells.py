@@ -33,7 +33,7 @@ class Amount(NamedTuple):
     deliveries: int
 
 
-# 29,500: as many messages as the store of a busy user held when it was seen to lose some.
+# 29,500: each append is at least two frames of a WAL, so its automatic checkpoint (1,000 frames) comes dozens of times.
 AMOUNTS: dict[str, Amount] = {"ci": Amount(260, 60, 8, 4), "nightly": Amount(29_500, 150, 60, 12)}
 
 
@@ -127,8 +127,8 @@ def _fork_determinism(dice: Random, amount: Amount) -> Acts:
     work: list[Json] = []
     for n in range(1, amount.forks + 1):
         name = f"f-{n}"
-        work += [_create(name), *_talk(dice, name, 5)]
-        kept = dice.choice((0, 2, 4))
+        work += [_create(name), *_talk(dice, name, 7)]
+        kept = dice.choice((0, 2, 4))  # so at least three are abandoned: to abandon only the last is not enough
         fork: Json = {"op": "rewind", "session": name, "keep": kept}
         if n % 2:
             fork = {"op": "edit", "session": name, "keep": kept, "content": f"{name} edited"}
@@ -138,25 +138,26 @@ def _fork_determinism(dice: Random, amount: Amount) -> Acts:
 
 
 def _outbox_exactly_once(dice: Random, amount: Amount) -> Acts:
-    """Each delivery recorded and sent; two are left for sweeps that race, as processes here and as containers later."""
-    work = [_create("out")]
+    """Each delivery recorded and sent; two are left for sweeps that race: first as processes, last as containers."""
+    work = [_create("out"), _record("swept-by-processes", dice)]
+    work.append({"op": "race_processes", "racers": RACERS, "do": {"op": "sweep"}})
     for n in range(1, amount.deliveries + 1):
         work += [_record(f"d-{n}", dice), {"op": "send", "delivery": f"d-{n}"}]
-    work += [
-        _record("swept-by-processes", dice),
-        {"op": "race_processes", "racers": RACERS, "do": {"op": "sweep"}},
-        _record("swept-by-containers", dice),
-    ]
+    work.append(_record("swept-by-containers", dice))
     return Acts(work, {"op": "sweep"}, [{"op": "sweep"}, {"op": "sweep"}, *_afterwards()])
 
 
 def _mixed(dice: Random, amount: Amount) -> Acts:
-    """A little of everything that a session can meet, in each session another text."""
+    """A little of everything that a store can be asked, in each session with another text."""
     work: list[Json] = []
     for n, text in enumerate(dice.sample(TEXTS, len(TEXTS)), start=1):
         name = f"m-{n}"
         work += [_create(name), *_talk(dice, name, 5, text)]
         work += [
+            _record(name, dice, name),
+            {"op": "send", "delivery": name},
+            {"op": "park", "session": name, "item": name},
+            {"op": "claim", "item": name, "by": "worker"},
             {"op": "edit", "session": name, "keep": 4, "content": f"{name} edited {text}"},
             {"op": "rotate", "session": name, "child": f"{name}-1", "summary": f"what was said in {name}: {text}"},
             *_talk(dice, f"{name}-1", 2, text),
@@ -202,5 +203,6 @@ def _create(session: str) -> Json:
     return {"op": "create", "session": session}
 
 
-def _record(delivery: str, dice: Random) -> Json:
-    return {"op": "record", "delivery": delivery, "session": "out", "content": f"{delivery} {dice.choice(TEXTS[:3])}"}
+def _record(delivery: str, dice: Random, session: str = "out") -> Json:
+    content = f"{delivery} delivers {dice.choice(TEXTS[:3])}"
+    return {"op": "record", "delivery": delivery, "session": session, "content": content}

@@ -106,7 +106,7 @@ def test_what_is_lost_after_fewer_appends_is_lost_all_the_same(new: New) -> None
     [
         ("DELETE FROM m WHERE content = 'message 204'", "messages[a][102]", "the end is lost"),
         ("DELETE FROM m WHERE content = 'message 100'", "messages[a][50]", "a hole"),
-        ("INSERT INTO m SELECT 'b', 500, role, content, 1 FROM m WHERE content = 'message 9'", "messages[b][102]", "twice"),
+        ("INSERT INTO m VALUES ('b', 500, 'user', 'message 9', 1)", "messages[b][102]", "it is there twice"),
         ("UPDATE m SET place = 3.5 WHERE content = 'message 50'", "messages[a][4]", "stands before"),
         ("UPDATE m SET content = 'mess' WHERE content = 'message 8'", "messages[a][4]", "another message"),
         ("UPDATE m SET role = 'system' WHERE content = 'message 8'", "messages[a][4]", ""),
