@@ -1,13 +1,12 @@
 """The ops of a workload, each as calls of the store; see the table in docs/cells.md."""
 
 from collections.abc import Callable
-from typing import Any
 
 from sessions.errors import NotOffered, UsageError
 from sessions.store import Store
 
-Op = dict[str, Any]
-Result = dict[str, Any]
+Op = dict
+Result = dict
 
 RACE = "race_processes"  # the driver's own: it needs more processes than one
 FIELDS: dict[str, tuple[str, ...]] = {
@@ -24,7 +23,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "sweep": (),
     RACE: ("racers", "do"),
 }
-CALLS: dict[str, Callable[..., Any]] = {
+CALLS: dict[str, Callable] = {
     "create": lambda store, **fields: store.conversations.create(**fields),
     "append": lambda store, **fields: store.conversations.append(**fields),
     "rewind": lambda store, **fields: store.conversations.rewind(**fields),

@@ -2,7 +2,6 @@
 
 import os
 import sys
-import traceback
 from collections.abc import Callable
 
 CRASHED = 70  # EX_SOFTWARE
@@ -41,7 +40,7 @@ def _live(number, ready, ready_write, go_read):
         os.read(go_read, 1)  # its end is the signal
         code = go()
     except BaseException:  # noqa: BLE001 - a racer that fails must end here and say so
-        traceback.print_exc()
+        sys.excepthook(*sys.exc_info())
         sys.stderr.flush()
     finally:
         os._exit(code)
