@@ -21,7 +21,8 @@ from kernel_process import DEADLINE_S, IMAGES, NONCE, PYTHON, LedgerService, Pro
 from lab.engine import wheels
 
 HERMES = IMAGES / "hermes"
-VIEWS: dict[str, str] = tomllib.loads((IMAGES / "hermes-verifier" / "views.toml").read_text())["views"]
+VIEWS_FILE = IMAGES / "hermes-verifier" / "views.toml"
+VIEWS: dict[str, str] = tomllib.loads(VIEWS_FILE.read_text())["views"]
 
 
 _UNPACKED = tempfile.TemporaryDirectory(prefix="hermes-site-")
@@ -93,8 +94,11 @@ class Home:
 
     def copies(self) -> list[bool]:
         """Whether each message that reached the provider was marked as a possible duplicate."""
-        ledger = self._service.ask("snapshot", self._name)["ledger"]
-        return [effect["args"]["marked"] for effect in ledger["effects"]]
+        return [effect["args"]["marked"] for effect in self.ledger()["effects"]]
+
+    def ledger(self) -> Record:
+        snapshot: Record = self._service.ask("snapshot", self._name)["ledger"]
+        return snapshot
 
     def close(self) -> None:
         self._service.ask("close", self._name)

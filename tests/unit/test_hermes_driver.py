@@ -16,7 +16,7 @@ from hermes_process import HERMES, Home, op, workload
 from kernel_process import LedgerService, Record
 
 APPENDS = workload(
-    [op("create", session="s"), op("append", session="s", role="user", content="message {n}", repeat=250)]
+    [op("create", session="s"), op("append", session="s", role="user", content="message {n}", repeat=3000)]
 )
 OWED = [op("create", session="s"), op("record", delivery="d", session="s", content="hello")]
 OUTBOX = workload([*OWED, op("send", delivery="d")])
