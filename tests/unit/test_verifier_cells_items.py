@@ -206,6 +206,16 @@ def test_a_race_with_too_few_racers_is_the_labs_error(new: New) -> None:
         trial.judge("end")
 
 
+def test_a_claim_of_what_was_never_parked_cannot_win(new: New) -> None:
+    """Killed before the item was parked: the resumed claim must find nothing."""
+    trial = new("consume-once")
+    trial.start()
+    claim(trial, "resumer", won=False)
+    assert failed(trial.judge("end")) == {}
+    claim(trial, "resumer", effect=False)
+    assert failed(trial.judge("end")) == {"consume-once": "claims of x"}
+
+
 def test_without_a_claim_there_is_nothing_to_see(new: New) -> None:
     """A kill before the first claim must not count."""
     assert parked(new).judge("killed")["consume-once"] == {"facts": 0, "differs": None}
@@ -411,6 +421,16 @@ def test_gateways_that_race_may_share_the_work_but_not_the_delivery(new: New) ->
     assert failed(trial.judge("end")) == {}
     trial.copy("d", "hello")
     assert failed(trial.judge("end")) == {"outbox-exactly-once": "deliveries[d] copies"}
+
+
+def test_a_gateway_that_crashes_in_a_race_is_found(new: New) -> None:
+    """One that sends and seven that fail on a locked database would look like exactly once."""
+    trial = recorded(new)
+    trial.do("race_processes", racers=3, do=SWEEP, exits=[70, 0, 70])
+    trial.copy("d", "hello")
+    trial.row("d", "delivered")
+    fact = "process 1, race_processes 3 exits other than 0 and 10"
+    assert failed(trial.judge("end")) == {"outbox-exactly-once": fact}
 
 
 def test_a_copy_that_does_not_say_whether_it_is_marked_is_found(new: New) -> None:

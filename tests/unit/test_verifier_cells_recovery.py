@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from cells_store import VIEWS, Trial, facts, failed, trials
+from cells_store import VERIFIER, VIEWS, Trial, facts, failed, trials
 from verifier import tree
 from verifier.main import Looks
 
@@ -238,6 +240,26 @@ def test_what_no_lab_asks_is_an_error_and_no_verdict(new: New, tmp_path: Path) -
     (tmp_path / "views.toml").write_text(VIEWS.replace("name, state, owner", "name, state"))
     with pytest.raises(ValueError, match="view items has 2 columns"):
         trial.judge("killed")
+
+
+def test_other_views_make_another_verifier(tmp_path: Path) -> None:
+    """The record says by which verifier a trial was judged; the views are half of what it is."""
+
+    def version() -> str:
+        launch = "import sys; sys.path.insert(0, sys.argv[1]); from verifier.main import version; print(version())"
+        command = [sys.executable, "-IS", "-c", launch, str(tmp_path)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout.strip()
+
+    (tmp_path / "verifier").mkdir()
+    for module in ("__init__.py", "main.py", "tree.py"):
+        (tmp_path / "verifier" / module).write_bytes((VERIFIER / "verifier" / module).read_bytes())
+    (tmp_path / "VERSION").write_text("stamped\n")
+    without = version()
+    (tmp_path / "views.toml").write_text(VIEWS)
+    some = version()
+    (tmp_path / "views.toml").write_text(VIEWS + "\n")
+    assert without == "stamped" and some.startswith("stamped+")
+    assert version() not in (without, some)
 
 
 def test_an_answer_without_a_question_is_an_error(new: New) -> None:

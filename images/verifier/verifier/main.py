@@ -18,6 +18,7 @@ import importlib
 import json
 import os
 import sys
+import zlib
 from collections.abc import Callable
 from typing import IO, Any
 
@@ -129,7 +130,16 @@ def mount_line(data: str) -> str:
 
 
 def version() -> str:
-    """A digest of our own source, as stamped when the image was built; computed where it was not built."""
+    """Of our own source, and of the views that an image puts beside it: with others, it is another verifier."""
+    views = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "views.toml")
+    if not os.path.exists(views):
+        return _version_of_source()
+    with open(views, "rb") as file:
+        return f"{_version_of_source()}+{zlib.crc32(file.read()):08x}"
+
+
+def _version_of_source() -> str:
+    """A digest, as stamped when the image was built; computed where it was not built."""
     package = os.path.dirname(os.path.abspath(__file__))
     stamp = os.path.join(os.path.dirname(package), "VERSION")
     if os.path.exists(stamp):

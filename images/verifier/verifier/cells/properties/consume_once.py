@@ -9,10 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from verifier.cells.case import Case
+from verifier.cells.racing import LOST, WON, exit_codes
 from verifier.cells.story import DONE, Op
 from verifier.finding import Check
-
-WON, LOST = 0, 10  # exit codes of a racer; any other is a crash
 
 State = tuple[str, str | None]  # as the view has it: state, owner
 ABSENT: State = ("absent", None)
@@ -33,8 +32,8 @@ def check(case: Case) -> Check:
     check = Check()
     if case.sound(check):
         rows = {item: (state, owner) for item, state, owner in case.view("items")}
-        _exit_codes(case, check)
-        for item in sorted({op.do["item"] for op in case.story.named("park")}):
+        exit_codes(case, check)
+        for item in sorted({op.do["item"] for op in case.story.named("park", "claim", "finish")}):
             states = _follow(case, check, item)
             found = rows.get(item, ABSENT)
             wanted = " or ".join(sorted(_told(state) for state in states))
@@ -42,21 +41,6 @@ def check(case: Case) -> Check:
             check.holds(any(_fits(found, state) for state in states), f"items[{item}]", wanted, _told(found), why)
     claims = [op for op in case.story.named("claim", "race_processes") if op.boot > 0 and op.may_have_happened]
     return check if claims or check.differs is not None else Check()
-
-
-def _exit_codes(case: Case, check: Check) -> None:
-    """Seven crashes and one winner are not a proof. Raises ValueError if a race was run with too few racers."""
-    why = "a racer exits 0 (won) or 10 (lost); anything else is a crash, and a crash proves nothing"
-    for racer in case.story.racers:
-        check.holds(racer.code in (WON, LOST), f"racer {racer.number} exit code", "0 or 10", racer.code, why)
-    for op in case.story.named("race_processes"):
-        if op.answer == DONE:
-            crashed = [code for code in op.result["exits"] if code not in (WON, LOST)]
-            check.same(f"{op.who} exits other than 0 and 10", [], crashed, why)
-            check.same(f"{op.who} racers", op.do["racers"], len(op.result["exits"]), "every racer has an exit code")
-    wanted = case.workload.get("racers", 0)
-    if case.story.racers and len(case.story.racers) != wanted:
-        raise ValueError(f"{len(case.story.racers)} racers have ended, but the workload asks for {wanted}")
 
 
 def _follow(case: Case, check: Check, item: str) -> set[State]:
