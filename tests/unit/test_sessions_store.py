@@ -160,13 +160,23 @@ def test_one_of_eight_racers_at_the_barrier_wins_and_the_item_is_its_own(folder:
     assert folder.view("items") == [("i1", "claimed", f"racer-{exits.index(0) + 1}")]
 
 
-def test_one_of_eight_forked_racers_wins(folder: Folder) -> None:
+@pytest.mark.parametrize("mode", MODES)
+def test_one_of_eight_forked_racers_wins(folder: Folder, mode: str) -> None:
     """The same as processes of one container, and the driver goes on with a connection of its own."""
-    told = answers(folder.finish("run", workload(*PARKED, race_processes(claim("i1", "racer")), append("s1", "on"))))
+    script = workload(*PARKED, race_processes(claim("i1", "racer")), append("s1", "on"), journal_mode=mode)
+    told = answers(folder.finish("run", script))
     exits = told[2]["exits"]
     assert sorted(exits) == [0, *[10] * 7]
     assert folder.view("items") == [("i1", "claimed", f"racer-{exits.index(0) + 1}")]
     assert contents(folder, "s1") == ["on"]
+
+
+def test_a_racer_that_crashes_is_neither_a_winner_nor_a_loser(folder: Folder) -> None:
+    """Seven crashes and one winner are not a proof: the provider is not there, so no racer can do its op."""
+    process = folder.start("run", workload(S1, record("d1"), race_processes(send("d1"), 2)), ledger="/nonexistent")
+    assert process.wait() == 0
+    assert sorted(answers(process.records)[-1]["exits"]) == [10, 70]
+    assert "ProviderError" in process.log
 
 
 def test_a_claim_is_free_again_when_its_owner_has_died_and_not_before(folder: Folder) -> None:
@@ -263,6 +273,22 @@ def test_what_cannot_be_worked_ends_the_driver_with_its_code_and_a_reason(
     process = folder.start("run", script, ledger="/nonexistent")
     assert process.wait() == code
     assert words in process.log
+
+
+def test_a_hook_that_is_armed_without_its_number_is_refused(folder: Folder) -> None:
+    """A typing error must not become a run without a crash."""
+    process = folder.start("run", NOTHING, hook="append.written")
+    assert process.wait() == 64
+    assert "NAME#N" in process.log
+
+
+def test_a_barrier_whose_controller_is_gone_ends_the_process(folder: Folder) -> None:
+    """Nobody will ever write the line: a container that waits for it would never go away."""
+    process = folder.start("recover", NOTHING, barrier="recovery.done")
+    process.await_hit()
+    process.leave()
+    assert process.wait() == 1
+    assert "barrier recovery.done was never released" in process.log
 
 
 def test_a_database_that_cannot_be_read_is_reported_as_corrupt(folder: Folder) -> None:

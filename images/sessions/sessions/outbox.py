@@ -91,4 +91,7 @@ class Outbox:
 
     def _settle(self, delivery, state):
         with self._database.locked() as sql:
-            sql.execute("UPDATE deliveries SET state = ? WHERE delivery = ?", (state, delivery))
+            sql.execute(
+                "UPDATE deliveries SET state = ? WHERE delivery = ? AND owner = ?",
+                (state, delivery, self._database.owners.number),
+            )
