@@ -109,3 +109,9 @@ def test_a_sweep_in_another_container_takes_what_a_living_gateway_has_claimed(st
     assert says(start("owe(); say('owed')")) == "owed"
     assert says(start("say(sweep()); sys.stdin.read()")) == "['d']"
     assert says(start("say(sweep()); sys.stdin.read()")) == "['d']"
+
+
+def test_the_image_keeps_the_licence_of_what_it_holds(start: Start) -> None:
+    """Planted: a package copied module by module, without the text that allows it."""
+    read = "next(Path('/opt/hermes/site').glob('hermes_agent-*.dist-info/licenses/LICENSE')).read_text().split()[:2]"
+    assert says(start(f"from pathlib import Path; say({read})")) == "['MIT', 'License']"

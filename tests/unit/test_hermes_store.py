@@ -56,6 +56,31 @@ def test_what_a_start_has_sent_and_not_yet_marked_is_sent_again_without_a_marker
     assert process(tmp_path, "say(sweep())") == ([[[]]], 0)
 
 
+# The gateway's own function, cut out of its module, which needs the platforms. It sends, then dies.
+REDELIVER = """
+import asyncio, logging, textwrap
+source = Path(os.environ["SITE"], "gateway", "run.py").read_text()
+_, head, rest = source.partition("    async def _redeliver_pending_obligations(")
+scope = {"asyncio": asyncio, "logger": logging.getLogger(), "Platform": str}
+exec(textwrap.dedent(head + rest[: rest.index("\\n    def ")]), scope)
+async def send(chat_id, content, metadata):
+    say(content)
+    die()
+gateway = types.SimpleNamespace(adapters={"telegram": types.SimpleNamespace(send=send)})
+asyncio.run(scope["_redeliver_pending_obligations"](gateway))
+"""
+
+
+def test_the_gateways_own_redelivery_sends_the_second_copy_without_a_marker_too(tmp_path: Path) -> None:
+    """That the driver makes the gateway's calls and no fewer is shown by the gateway's own function."""
+    process(tmp_path, "record(); die()")
+    assert process(tmp_path, REDELIVER) == ([["hello"]], -9)
+    assert process(tmp_path, REDELIVER) == ([["hello"]], -9)
+    process(tmp_path, "ledger.mark_attempting('d')")
+    (marked,), _ = process(tmp_path, REDELIVER)
+    assert marked[0].startswith("♻️ Recovered reply")
+
+
 def test_had_the_start_marked_its_attempt_the_copy_would_carry_the_marker(tmp_path: Path) -> None:
     """The same with the one call that the gateway makes before a first send and not before a redelivery."""
     process(tmp_path, "record(); die()")
