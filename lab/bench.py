@@ -20,6 +20,7 @@ from lab.engine.services import LABEL_ROLE
 from lab.engine.stream import LineParser
 from lab.model import Kind, Trial, Word
 from lab.plan import FirstPoint
+from lab.prepare import workloads
 from lab.trial import run_trial, take_census
 from lab.worker import Setting, Worker
 
@@ -34,7 +35,8 @@ def measure(trials: int, workers: int, as_json: bool, say: Callable[[str], None]
     request = Request("bench", "kernel", 1, LAYERS, workers, keep_evidence=False)
     quiet: Callable[[str], None] = (lambda _: None) if as_json else say
     floor_s = lab_s = 0.0
-    with interruptible(quiet) as stop, new_stage(request, checked(request), 1, stop, quiet) as stage:
+    subject = checked(request)
+    with interruptible(quiet) as stop, new_stage(request, subject, workloads(subject, 1, 1), stop, quiet) as stage:
         (hits,) = stage.crew.all([0], lambda worker, n: take_census(stage.setting, worker, n, "tmpfs", None))
         planned = _spread([FirstPoint(0, hit) for hit in hits], trials)
         blocks = [planned[n::BLOCKS] for n in range(BLOCKS)]

@@ -14,7 +14,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import docker.errors
@@ -22,6 +22,9 @@ import requests
 from rich.console import Console
 
 from lab.engine.errors import Interrupted, LabError, UsageError
+
+if TYPE_CHECKING:
+    from lab.campaigns.frame import Request
 
 USAGE_EXIT = 64
 INTERRUPTED_EXIT = 130
@@ -87,25 +90,35 @@ def _shard(context: click.Context, parameter: click.Parameter, value: str | None
     return int(index), int(of)
 
 
+storage_option = click.option(
+    "--storage", "storages", default="ext4,tmpfs,overlay", envvar="LAB_STORAGE", show_default=True, callback=_names
+)
+seed_option = click.option("--seed", envvar="LAB_SEED", type=click.IntRange(0), help="Repeats a run.  [default: drawn]")
+workers_option = click.option(
+    "--workers", default=4, envvar="LAB_WORKERS", show_default=True, type=click.IntRange(1, MAX_WORKERS)
+)
+bug_option = click.option("--bug", help="Run the subject with this planted bug; see `lab bugs`.")
+evidence_option = click.option(
+    "--evidence", type=click.Choice(["failed", "all"]), default="failed", show_default=True, help="Kept whole."
+)
+verbose_option = click.option("-v", "--verbose", is_flag=True, help="One line for each trial.")
+
+
 @run.command()
 @click.option(
     "--subject", default="kernel", show_default=True, help="A built-in subject, or the path of a subject.toml."
 )
-@click.option(
-    "--storage", "storages", default="ext4,tmpfs,overlay", envvar="LAB_STORAGE", show_default=True, callback=_names
-)
+@storage_option
 @click.option(
     "--points", default=500, envvar="LAB_POINTS", show_default=True, type=click.IntRange(1, 100_000), help="Per layer."
 )
-@click.option("--seed", envvar="LAB_SEED", type=click.IntRange(0), help="Repeats a run.  [default: drawn]")
-@click.option("--workers", default=4, envvar="LAB_WORKERS", show_default=True, type=click.IntRange(1, MAX_WORKERS))
+@seed_option
+@workers_option
 @click.option("--exhaustive", is_flag=True, help="Every crash point of the census instead of --points of them.")
 @click.option("--shard", envvar="LAB_SHARD", callback=_shard, help="Only part i of n of the plan: i/n.")
-@click.option("--bug", help="Run the subject with this planted bug; see `lab bugs`.")
-@click.option(
-    "--evidence", type=click.Choice(["failed", "all"]), default="failed", show_default=True, help="Kept whole."
-)
-@click.option("-v", "--verbose", is_flag=True, help="One line for each trial.")
+@bug_option
+@evidence_option
+@verbose_option
 def matrix(
     subject: str,
     storages: tuple[str, ...],
@@ -120,16 +133,42 @@ def matrix(
 ) -> None:
     """Kill a subject at seeded points of its census, on each storage layer."""
     from lab.campaigns import running
-    from lab.campaigns.frame import Request
     from lab.campaigns.matrix import Options
 
-    if seed is None:
-        seed = secrets.randbelow(10**9)
-    say(f"seed     {seed:<18} repeat this run: LAB_SEED={seed} {_this_command()}")
-    request = Request("matrix", subject, seed, storages, workers, evidence == "all", bug)
+    request = _request("matrix", subject, storages, seed, workers, bug, evidence)
     options = Options(storages, points, exhaustive, bug)
     progress = running.progress_maker(Screen(), verbose, say)
     sys.exit(running.run_matrix(request, options, shard, say, progress))
+
+
+@run.command()
+@click.option(
+    "--subject", default="sessions", show_default=True, help="A built-in store, or the path of a subject.toml."
+)
+@storage_option
+@seed_option
+@workers_option
+@click.option("--nightly", is_flag=True, help="All journal modes, long stories, more crash points.")
+@bug_option
+@evidence_option
+@verbose_option
+def cells(
+    subject: str,
+    storages: tuple[str, ...],
+    seed: int | None,
+    workers: int,
+    nightly: bool,
+    bug: str | None,
+    evidence: str,
+    verbose: bool,
+) -> None:
+    """Conformance cells: does "resume" mean resume? A session store, over journal modes and storage layers."""
+    from lab.campaigns import running
+    from lab.campaigns.cells import Options
+
+    request = _request("cells", subject, storages, seed, workers, bug, evidence)
+    progress = running.progress_maker(Screen(), verbose, say)
+    sys.exit(running.run_cells(request, Options(storages, nightly, bug), say, progress))
 
 
 @cli.command()
@@ -257,6 +296,24 @@ def bench(trials: int, workers: int, as_json: bool) -> None:
     from lab.bench import measure
 
     measure(trials, workers, as_json, say)
+
+
+def _request(
+    campaign: str,
+    subject: str,
+    storages: tuple[str, ...],
+    seed: int | None,
+    workers: int,
+    bug: str | None,
+    evidence: str,
+) -> Request:
+    """What was asked for, with a seed, which is said before anything else."""
+    from lab.campaigns.frame import Request
+
+    if seed is None:
+        seed = secrets.randbelow(10**9)
+    say(f"seed     {seed:<18} repeat this run: LAB_SEED={seed} {_this_command()}")
+    return Request(campaign, subject, seed, storages, workers, evidence == "all", bug)
 
 
 def _this_command() -> str:

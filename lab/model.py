@@ -14,8 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Json = dict[str, Any]
+Promises = dict[str, tuple[str, ...]]  # property -> the faults that it is claimed to survive
 T = typing.TypeVar("T")
 
+ANSWER = "answer"  # in the place of a hook: a moment, the n-th acknowledgement of a process
 RECOVERS = "recovers"  # the one property that the lab itself decides: recovery ends by itself, with exit code 0
 
 
@@ -41,11 +43,19 @@ class Kind(enum.StrEnum):
 
 @dataclass(frozen=True)
 class CrashPoint:
-    """The n-th hit (from 1) of a named hook in one process of a trial (1 runs, 2 recovers)."""
+    """The n-th hit (from 1) of a named hook in one process of a trial (1 runs, 2 recovers).
+
+    Or a moment: hook `ANSWER`, the n-th acknowledgement. Nothing is armed then and nothing stands still; the process is
+    killed where it has got to by the time that its answer was seen.
+    """
 
     process: int
     hook: str
     occurrence: int
+
+    @property
+    def is_moment(self) -> bool:
+        return self.hook == ANSWER
 
     def __str__(self) -> str:
         return f"{self.hook}#{self.occurrence}"
@@ -59,9 +69,10 @@ class Trial:
     kind: Kind
     storage: str
     workload: int  # index into the plan's workloads
-    points: tuple[CrashPoint, ...]  # one, or two: the second lies in the recovery
+    points: tuple[CrashPoint, ...]  # one, or two: the second lies in the recovery; none only for a race
     fault: str = "sigkill"
     bug: str | None = None
+    racers: int = 0  # containers released at once on what process 1 left, before the recovery
     drawn: str = "random"  # "random", "cover" (chosen to reach a hook) or "all" (exhaustive: the census reached it)
 
 
@@ -94,6 +105,7 @@ class Process:
     number: int
     command: tuple[str, ...]
     armed: str | None
+    racer: int | None = None  # which of the racers it is, from 1
     hit: Hit | None = None
     alive: str | None = None  # how it was seen alive before the kill: "psutil" or "engine"
     killed: bool = False  # the lab sent SIGKILL
@@ -172,6 +184,17 @@ class Verdict:
     look: str = ""
     differs: Fact | None = None
     facts: dict[str, int] = field(default_factory=dict)  # per property, over the whole trial
+
+
+def catches(verdict: Verdict, prop: str) -> bool:
+    """Whether a planted bug was caught by the property that is named for it.
+
+    By another one it is not: the property's own check may be dead. One that says whether a trial ran as asked makes it
+    invalid, and is then the verdict's own property.
+    """
+    if verdict.word is Word.INVALID:
+        return verdict.property == prop
+    return verdict.word in (Word.VIOLATION, Word.UNREPRODUCED) and prop in verdict.broken
 
 
 @dataclass(frozen=True)

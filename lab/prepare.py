@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 from contextlib import ExitStack
 from pathlib import Path
+from typing import NamedTuple
 
 from lab.engine.container import Container, Mount, Spec
 from lab.engine.errors import LabError, UsageError
 from lab.engine.services import LABEL_ROLE, SOCKETS
 from lab.engine.stream import LineParser
-from lab.model import Json
+from lab.model import Json, Promises
 from lab.process import SubjectProcess, TrialEnded
 from lab.subject import Subject
 from lab.worker import Prepared, Services, Worker, open_layers, workload_text
@@ -23,21 +24,35 @@ NAME = "prepared"
 MAX_ARCHIVE_BYTES = 48 * 1024 * 1024  # of a volume of 64 MiB
 
 
-def workloads(subject: Subject, seed: int, count: int) -> tuple[Json, tuple[Json, ...]]:
+class Scripts(NamedTuple):
+    """The workloads of a campaign."""
+
+    prepared: Json  # worked to its end, it makes the state that every trial starts from
+    killed: tuple[Json, ...]
+
+
+def workloads(subject: Subject, seed: int, count: int) -> Scripts:
     """The workload that prepares the state, and those that are killed: `count` of a family, or the subject's files."""
     if subject.workload.kind is not None:
         family = FAMILIES[subject.workload.kind]
-        return family.prepared(seed), tuple(family.generate(seed, index) for index in range(count))
+        return Scripts(family.prepared(seed), tuple(family.generate(seed, index) for index in range(count)))
     first, *rest = (_read(subject.folder / name) for name in subject.workload.files)
-    return first, tuple(rest)
+    return Scripts(first, tuple(rest))
 
 
-def rules_of(subject: Subject, workload: Json) -> Json:
-    """The ledger's rules of a workload: the family knows its own; a file of the subject's says them under "ledger"."""
-    if subject.workload.kind is not None:
-        return dict(FAMILIES[subject.workload.kind].ledger_rules(workload))
+def rules_of(workload: Json) -> Json:
+    """The ledger's rules of a workload: a family knows its own; a file of the subject's says them under "ledger"."""
+    family = FAMILIES.get(workload.get("kind", ""))
+    if family:
+        return dict(family.ledger_rules(workload))
     rules = workload.get("ledger", {})
     return {"decline": rules.get("decline", []), "lose_reply": rules.get("lose_reply", [])}
+
+
+def promises_of(subject: Subject, workload: Json) -> Promises:
+    """What a trial of this workload is judged by: a family may ask for some of the subject's promises only."""
+    family = FAMILIES.get(workload.get("kind", ""))
+    return family.promised(workload, subject.promises) if family else subject.promises
 
 
 def prepare(services: Services, worker: Worker, subject: Subject, image: str, workload: Json) -> Prepared:
@@ -45,7 +60,7 @@ def prepare(services: Services, worker: Worker, subject: Subject, image: str, wo
     table = subject.subject
     name = f"lab-{services.run}-{NAME}"
     layer = open_layers(services, ("tmpfs",), table.uid)["tmpfs"]
-    socket = services.ledger.request({"do": "open", "trial": name, "rules": rules_of(subject, workload)})["socket"]
+    socket = services.ledger.request({"do": "open", "trial": name, "rules": rules_of(workload)})["socket"]
     with ExitStack() as stack:
         stack.callback(services.ledger.request, {"do": "close", "trial": name})
         volume = layer.fresh(name)

@@ -16,7 +16,7 @@ import docker
 from lab.engine.container import Container, HostProcess, Spec
 from lab.engine.errors import DeadlinePassed
 from lab.engine.stream import RecordParser
-from lab.model import Hit, Json, Process, Word
+from lab.model import ANSWER, Hit, Json, Process, Word
 from lab.subject import Deadlines
 
 
@@ -39,6 +39,7 @@ class SubjectProcess:
         *,
         number: int,
         armed: str | None,
+        racer: int | None = None,
         nonce: str,
         data: str,
         deadlines: Deadlines,
@@ -49,7 +50,7 @@ class SubjectProcess:
         self._deadlines = deadlines
         self._data = data
         self._host: HostProcess | None = None
-        self.seen = Process(number=number, command=tuple(spec.command), armed=armed)
+        self.seen = Process(number=number, command=tuple(spec.command), armed=armed, racer=racer)
         self.started_s = 0.0
 
     @property
@@ -58,7 +59,12 @@ class SubjectProcess:
 
     @property
     def history(self) -> list[Json]:
-        return [{**record, "process": self.seen.number} for record in self._records.history]
+        who = {"process": self.seen.number, **({"racer": self.seen.racer} if self.seen.racer is not None else {})}
+        return [{**record, **who} for record in self._records.history]
+
+    @property
+    def answers(self) -> int:
+        return self._records.answers
 
     @property
     def hits(self) -> list[Hit]:
@@ -73,6 +79,15 @@ class SubjectProcess:
         records = self._records
         if self._waited(lambda: bool(records.hits) or records.flooded, timeout_s, what) and not records.flooded:
             return records.hits[-1]
+        self.wait_exit(timeout_s)
+        return None
+
+    def wait_answer(self, n: int, timeout_s: float) -> Hit | None:
+        """Its n-th acknowledgement, as the moment that it is, or None if it has ended before."""
+        records = self._records
+        done = self._waited(lambda: records.answers >= n or records.flooded, timeout_s, f"its answer {n}")
+        if done and not records.flooded:
+            return Hit(ANSWER, n)
         self.wait_exit(timeout_s)
         return None
 

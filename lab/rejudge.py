@@ -19,6 +19,7 @@ from lab.engine.client import connect
 from lab.engine.container import Spec
 from lab.engine.services import LABEL_ROLE, LABEL_RUN
 from lab.model import Evidence, Json, Look, Result, Verdict, Word
+from lab.prepare import promises_of
 from lab.record import Record
 from lab.stored import recorded_subject
 from lab.subject import Subject
@@ -66,7 +67,8 @@ def _judge_again(
         }
         again = verifier.look(look.name, look.process, request, subject.deadlines.look)
         looks.append(replace(again, mount=look.mount))  # where it lies today says nothing about the trial
-    return judge(replace(evidence, looks=tuple(looks)), subject.promises)
+    promises = promises_of(subject, told["workload"])
+    return judge(replace(evidence, looks=tuple(looks)), promises, subject.verifier.audits)
 
 
 def _tell(result: Result, verdict: Verdict, say: Callable[[str], None]) -> bool:

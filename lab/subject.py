@@ -38,6 +38,7 @@ class SubjectTable(Table):
     uid: Annotated[int, Field(gt=0)] = 1000  # root would need no permission that a promise could depend on
     run: Command
     recover: Command
+    race: Command | None = None  # one of several released at once; only the cells need it
     memory_mb: Annotated[int, Field(ge=16, le=4096)] = 128
 
 
@@ -65,6 +66,7 @@ class HooksTable(Table):
 class VerifierTable(Table):
     image: str
     command: Command
+    audits: tuple[str, ...] = ()  # properties that say whether a trial ran as asked: a difference makes it invalid
 
 
 class LedgerTable(Table):
@@ -125,6 +127,7 @@ class Bug(Table):
     property: str
     points: Command
     tags: dict[str, str] = {}
+    workload: dict[str, str] = {}  # only in workloads that have these values, e.g. { journal_mode = "delete" }
     canary: bool = False
 
 
@@ -196,10 +199,10 @@ def load(name_or_path: str) -> Subject:
             )
     elif path.is_dir():
         path = path / "subject.toml"
-    file = _read(_File, path)
+    file = read_table(_File, path)
     folder = path.resolve().parent
-    hooks = _read(_Hooks, folder / file.hooks.catalogue).hook
-    bugs = _read(_Bugs, folder / file.bugs.catalogue).bug if file.bugs else ()
+    hooks = read_table(_Hooks, folder / file.hooks.catalogue).hook
+    bugs = read_table(_Bugs, folder / file.bugs.catalogue).bug if file.bugs else ()
     subject = Subject(
         folder=folder,
         subject=file.subject,
@@ -240,7 +243,7 @@ def _check_references(subject: Subject, path: Path) -> None:
                 there = ", ".join(faults.names())
                 raise UsageError(f"{path}: [promises] {name} names the fault {fault!r}", f"There are: {there}.")
     for bug in subject.bugs:
-        if bug.property not in (*subject.promises, RECOVERS):
+        if bug.property not in (*subject.promises, *subject.verifier.audits, RECOVERS):
             raise UsageError(
                 f"{path}: bug {bug.name} names the property {bug.property!r}, which is not under [promises]",
                 "What is not promised is only noted, so nothing could catch it.",
@@ -266,7 +269,7 @@ def hooks_of(point: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in point.split(">"))
 
 
-def _read(kind: type[FileT], path: Path) -> FileT:
+def read_table(kind: type[FileT], path: Path) -> FileT:
     """A TOML file of that shape. Raises UsageError with the place and the reason."""
     try:
         data = tomllib.loads(path.read_text("utf-8"))

@@ -18,13 +18,14 @@ from lab.engine.container import Container, Mount, Spec
 from lab.engine.errors import DeadlinePassed, Interrupted, LabError
 from lab.engine.services import LABEL_ROLE, SOCKETS
 from lab.engine.stream import LineParser
-from lab.model import CrashPoint, Evidence, Failure, Hit, Json, Kind, Look, Phase, Trial, Verdict, Word, to_json
+from lab.model import ANSWER, CrashPoint, Evidence, Failure, Hit, Json, Kind, Look, Phase, Trial, Verdict, Word, to_json
 from lab.process import SubjectProcess, TrialEnded
 from lab.storage.base import Volume
 from lab.verdict import judge
 from lab.verifier import Verifier
 from lab.worker import Setting, Worker
 
+RACE_READY = "race.ready"  # the barrier of a subject's `race` command
 VERIFIER_MB = 256  # it keeps what its looks saw; a subject's volume is 64 MB at most, and usually some 100 kB
 
 
@@ -44,10 +45,12 @@ def run_trial(
     return _Life(trial, setting, worker, keep=keep_containers).run(keep_evidence=keep_evidence)
 
 
-def take_census(setting: Setting, worker: Worker, workload: int, storage: str, first: CrashPoint | None) -> list[Hit]:
+def take_census(
+    setting: Setting, worker: Worker, workload: int, storage: str, first: CrashPoint | None, *, moments: bool = False
+) -> list[Hit]:
     """Every hit, in order, of a run without a fault; or of the recovery after a first crash point, up to the barrier.
 
-    Raises LabError if the run does not come to its end.
+    With `moments` its answers follow, each a moment to kill at. Raises LabError if the run does not come to its end.
     """
     points = (first,) if first else ()
     life = _Life(Trial(0, Kind.POINT, storage, workload, points), setting, worker, census=True)
@@ -55,7 +58,7 @@ def take_census(setting: Setting, worker: Worker, workload: int, storage: str, f
     if evidence.failure is not None:
         where = f" after {first}" if first else ""
         raise LabError(f"the census of workload {workload} on {storage}{where} failed: {evidence.failure.what}")
-    return life.census_hits
+    return [hit for hit in life.census_hits if moments or hit.hook != ANSWER]
 
 
 class _Life:
@@ -101,7 +104,8 @@ class _Life:
             except Exception as error:  # noqa: BLE001 - whatever fails here is the lab's fault, and must be said
                 self._fail(Word.ERROR, f"{type(error).__name__}: {error}")
             evidence = self._evidence()
-            verdict = judge(evidence, self._subject.promises)
+            promises = self._setting.promises[self._trial.workload]
+            verdict = judge(evidence, promises, self._subject.verifier.audits)
             if self._verifier is not None and (keep_evidence or verdict.word is not Word.PASS):
                 volumes = self._copies()
             if self._keep and self._volume is not None:
@@ -125,10 +129,13 @@ class _Life:
             if process.seen.number == 1 and verifier is not None and not self._census:
                 with self._phase("hello"):
                     verifier.hello(self._deadlines.ready)
-            if self._reaches(process, point):
+            struck = self._reaches(process, point)
+            if struck:
                 self._strike(process)
                 self._look("killed", process)
-            else:
+            if process.seen.number == 1 and self._trial.racers and not self._census:
+                self._race(stack, volume, socket)
+            elif not struck:
                 break
         self._finish(process)
 
@@ -172,19 +179,23 @@ class _Life:
             if not self._keep:
                 verifier.remove()
 
-    def _start(self, stack: ExitStack, volume: Volume, socket: str, point: CrashPoint | None) -> SubjectProcess:
+    def _start(
+        self, stack: ExitStack, volume: Volume, socket: str, point: CrashPoint | None, racer: int | None = None
+    ) -> SubjectProcess:
         number = len(self._processes) + 1
         table = self._subject.subject
-        command = self._subject.command(table.run if number == 1 else table.recover, self._trial.bug)
+        base = (table.race or ()) if racer is not None else table.run if number == 1 else table.recover
+        command = self._subject.command(base, self._trial.bug)
         spec = self._spec(f"process-{number}", self._setting.subject_image, command, table.memory_mb)
         mounts = [Mount(volume.name, table.data), Mount(self._worker.sockets_volume, SOCKETS, read_only=True)]
-        spec = replace(spec, environment=self._environment(number, socket, point), mounts=mounts)
+        spec = replace(spec, environment=self._environment(number, socket, point, racer), mounts=mounts)
         with self._phase("start" if number == 1 else "restart"):
             process = SubjectProcess(
                 self._worker.client,
                 spec,
                 number=number,
                 armed=str(point) if point else None,
+                racer=racer,
                 nonce=self._nonce,
                 data=table.data,
                 deadlines=self._deadlines,
@@ -199,15 +210,17 @@ class _Life:
             self._starts += 1
         return process
 
-    def _environment(self, number: int, socket: str, point: CrashPoint | None) -> dict[str, str]:
+    def _environment(self, number: int, socket: str, point: CrashPoint | None, racer: int | None) -> dict[str, str]:
         environment = {
             "LAB_NONCE": self._nonce,
             "LAB_WORKLOAD": self._setting.workload_texts[self._trial.workload],
             "LAB_LEDGER": socket,
         }
-        if point is not None:
+        if racer is not None:
+            return {**environment, "LAB_BARRIER": RACE_READY, "LAB_RACER": str(racer)}
+        if point is not None and not point.is_moment:
             environment["LAB_HOOK"] = str(point)
-        elif self._census:
+        elif self._census and point is None:
             environment["LAB_CENSUS"] = "1"
         if number > 1 and not self._census:
             environment["LAB_BARRIER"] = self._subject.barrier
@@ -221,7 +234,12 @@ class _Life:
             return False
         with self._phase("recovery" if recovering else "hook"):
             limit_s = self._deadlines.recovery if recovering else self._deadlines.hook
-            hit = process.wait_hit(limit_s, f"`{self._subject.barrier}`" if recovering else f"hook {point}")
+            if point is None and not recovering:  # nothing is to stop it: what comes is a race, on what it leaves
+                return self._ended_by_itself(process, limit_s)
+            if point is not None and point.is_moment:
+                hit = process.wait_answer(point.occurrence, limit_s)
+            else:
+                hit = process.wait_hit(limit_s, f"`{self._subject.barrier}`" if recovering else f"hook {point}")
             if hit is None:
                 return self._ended_early(process, point)
             if recovering and hit.barrier and hit.hook == self._subject.barrier:
@@ -231,6 +249,25 @@ class _Life:
                 raise TrialEnded(Word.INVALID, f"it stands at {hit}, but {point} was armed")
             process.confirm_alive(hit)
             return True
+
+    def _ended_by_itself(self, process: SubjectProcess, limit_s: float) -> bool:
+        code = process.wait_exit(limit_s)
+        if code != 0:
+            raise TrialEnded(Word.INVALID, f"it ended with exit code {code}{process.last_words()}")
+        return False
+
+    def _race(self, stack: ExitStack, volume: Volume, socket: str) -> None:
+        """Start every racer, release them at once when all stand at their barrier, and wait for each to end."""
+        with self._phase("race"):
+            numbers = range(1, self._trial.racers + 1)
+            racers = [self._start(stack, volume, socket, None, racer=number) for number in numbers]
+            for racer in racers:
+                if racer.wait_hit(self._deadlines.hook, f"racer {racer.seen.racer} to be ready") is None:
+                    raise TrialEnded(Word.INVALID, f"racer {racer.seen.racer} never got ready{racer.last_words()}")
+            for racer in racers:
+                racer.release()
+            for racer in racers:
+                racer.wait_exit(self._deadlines.resume)
 
     def _ended_early(self, process: SubjectProcess, point: CrashPoint | None) -> bool:
         code = process.seen.exit_code
@@ -280,7 +317,7 @@ class _Life:
             code = process.wait_exit(self._deadlines.resume)
         if code != 0:
             raise TrialEnded(Word.INVALID, f"it ended with exit code {code}{process.last_words()}")
-        self.census_hits = process.hits
+        self.census_hits = process.hits + [Hit(ANSWER, n) for n in range(1, process.answers + 1)]
         if process.seen.number > 1:
             names = [hit.hook for hit in self.census_hits]
             if self._subject.barrier not in names:
@@ -309,8 +346,11 @@ class _Life:
         lines: list[Json] = []
         for process in self._processes:
             lines += process.history
-            if process.seen.killed:
-                lines.append({"process": process.seen.number, "died": True})
+            seen = process.seen
+            if seen.killed:
+                lines.append({"process": seen.number, "died": True})
+            elif seen.racer is not None and seen.exit_code is not None:
+                lines.append({"process": seen.number, "racer": seen.racer, "exited": seen.exit_code})
         return lines
 
     def _evidence(self) -> Evidence:

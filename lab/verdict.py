@@ -15,8 +15,8 @@ from lab.storage.mountinfo import Expected
 SIGKILLED = 137  # 128 + SIGKILL, as the engine reports it
 
 
-def judge(evidence: Evidence, promises: Mapping[str, tuple[str, ...]]) -> Verdict:
-    """The verdict of one trial.
+def judge(evidence: Evidence, promises: Mapping[str, tuple[str, ...]], audits: Sequence[str] = ()) -> Verdict:
+    """The verdict of one trial. `audits` are properties that say whether it ran as it was asked to, and no promises.
 
     The order matters. A broken link comes first, for nothing that was seen behind it counts. Then the first difference
     that breaks a promise; then a trial that ended early; then what was never checked. Only then a loss that nobody
@@ -26,6 +26,8 @@ def judge(evidence: Evidence, promises: Mapping[str, tuple[str, ...]]) -> Verdic
         name: sum(look.properties[name].facts for look in evidence.looks if name in look.properties)
         for name in promises
     }
+    for look, name, differs in _differences(evidence, audits):
+        return _differing(Word.INVALID, look, name, differs, evidence, facts)
     for broken in _broken_links(evidence):
         said = f" ({evidence.failure.phase}: {evidence.failure.what})" if evidence.failure else ""
         return Verdict(Word.INVALID, f"{broken}{said}", facts=facts)
@@ -36,9 +38,9 @@ def judge(evidence: Evidence, promises: Mapping[str, tuple[str, ...]]) -> Verdic
     if failure is not None:
         name = RECOVERS if failure.word is Word.VIOLATION else ""
         return Verdict(failure.word, f"{failure.phase}: {failure.what}", name, (name,) if name else (), facts=facts)
-    for missing in _unchecked(evidence, facts):
+    for missing in _unchecked(evidence, facts, audits):
         return Verdict(Word.INVALID, missing, facts=facts)
-    others = sorted({name for look in evidence.looks for name in look.properties} - set(promised))
+    others = sorted({name for look in evidence.looks for name in look.properties} - {*promised, *audits})
     for look, name, differs in _differences(evidence, others):
         return _differing(Word.NOTE, look, name, differs, evidence, facts)
     return Verdict(Word.PASS, facts=facts)
@@ -66,7 +68,9 @@ def _broken_links(evidence: Evidence) -> Iterator[str]:
 
 def _broken_process(process: Process, evidence: Evidence) -> Iterator[str]:
     who, points = f"process {process.number}", evidence.trial.points
-    asked = str(points[process.number - 1]) if process.number <= len(points) else None
+    # The first runs, the others recover, and racers have no point of their own.
+    rank = sum(p.racer is None for p in evidence.processes if p.number <= process.number)
+    asked = str(points[rank - 1]) if process.racer is None and rank <= len(points) else None
     if process.armed != asked:
         yield f"{who} was armed at {process.armed}, but the trial is about {asked}"
     if process.killed:
@@ -105,7 +109,7 @@ def _broken_count_of_kills(evidence: Evidence) -> Iterator[str]:
     failure = evidence.failure
     judged = bool(evidence.looks) or failure is None or failure.word is Word.VIOLATION
     if evidence.trial.kind is not Kind.PROBE:
-        if judged and not killed:
+        if judged and not killed and evidence.trial.points:
             yield "nothing was killed"
     elif killed:
         yield f"it reached {killed[0].armed}, which is not in the census: the enumeration is not complete"
@@ -126,7 +130,7 @@ def _broken(evidence: Evidence) -> tuple[str, ...]:
     )
 
 
-def _unchecked(evidence: Evidence, facts: Mapping[str, int]) -> Iterator[str]:
+def _unchecked(evidence: Evidence, facts: Mapping[str, int], audits: Sequence[str]) -> Iterator[str]:
     """Links that a whole trial must have: the restart, its end, every look, and facts for every property."""
     last = evidence.processes[-1] if evidence.processes else None
     if last is None or last.killed or last.exit_code != 0:
@@ -135,6 +139,9 @@ def _unchecked(evidence: Evidence, facts: Mapping[str, int]) -> Iterator[str]:
     killed = [process for process in evidence.processes if process.killed]
     if evidence.trial.drawn == "all" and evidence.trial.kind is Kind.POINT and len(killed) < len(evidence.trial.points):
         yield f"{evidence.trial.points[len(killed)]}, which the census reached, was not reached"
+    racers = [process for process in evidence.processes if process.racer is not None and process.exit_code is not None]
+    if len(racers) != evidence.trial.racers:
+        yield f"{len(racers)} of {evidence.trial.racers} racers were seen to their end"
     wanted = [("killed", process.number) for process in killed]
     wanted += [("recovered", last.number)] if evidence.trial.kind is not Kind.PROBE else []
     wanted += [("end", last.number)]
@@ -148,6 +155,9 @@ def _unchecked(evidence: Evidence, facts: Mapping[str, int]) -> Iterator[str]:
     for name, count in facts.items():
         if count == 0:
             yield f"{name} was checked on no fact"
+    for name in audits:
+        if not any(name in look.properties and look.properties[name].facts for look in evidence.looks):
+            yield f"{name}, which says whether it ran as asked, was checked on no fact"
     if not facts:
         yield "no property was checked: the subject promises none"
     if not evidence.verifier:

@@ -27,7 +27,7 @@ from lab.engine.services import (
     namespace_holder,
     storage_agent,
 )
-from lab.model import Json
+from lab.model import Json, Promises
 from lab.storage import LAYERS
 from lab.storage.base import Site, StorageLayer
 from lab.subject import Subject
@@ -60,6 +60,7 @@ class Setting:
     verifier_image: str
     workloads: tuple[Json, ...]
     rules: tuple[Json, ...]  # of the ledger, per workload
+    promises: tuple[Promises, ...]  # that a trial of it is judged by, per workload
     prepared: Prepared
 
     @cached_property

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from lab.campaigns.frame import Request, checked, interruptible, new_stage
 from lab.campaigns.matrix import WORKLOADS, Options, census
+from lab.prepare import workloads
 
 STORAGE = ("tmpfs",)  # the quickest; hooks do not depend on the layer, which every campaign's census shows
 
@@ -15,7 +16,8 @@ def print_hooks(subject_name: str, seed: int, say: Callable[[str], None]) -> int
     """Print it; 0 if every hook of the catalogue was reached. A hook that is not reached is an error of the census."""
     request = Request("hooks", subject_name, seed, STORAGE, workers=2, keep_evidence=False)
     subject = checked(request)
-    with interruptible(say) as stop, new_stage(request, subject, WORKLOADS, stop, say) as stage:
+    scripts = workloads(subject, seed, WORKLOADS)
+    with interruptible(say) as stop, new_stage(request, subject, scripts, stop, say) as stage:
         found = census(stage.setting, stage.crew, Options(STORAGE, 1, exhaustive=False, bug=None), say)
     by_hook = [Counter(hit.hook for hit in hits) for hits in found.runs]
     in_recovery = Counter(hit.hook for _, hits in found.recoveries for hit in hits)

@@ -20,16 +20,16 @@ from lab.crew import Crew, Stop, crew
 from lab.engine import gc, images
 from lab.engine.client import connect
 from lab.engine.errors import UsageError
-from lab.model import Json, Result, Trial, Verdict, Word
+from lab.model import Json, Result, Trial, Verdict, catches
 from lab.plan import Plan
-from lab.prepare import prepare, rules_of, workloads
+from lab.prepare import Scripts, prepare, promises_of, rules_of
 from lab.record import Header, Record, new_run_id
 from lab.run import run_plan
 from lab.storage.base import StorageLayer
 from lab.stored import recorded_subject
 from lab.subject import Subject
 from lab.subject import load as load_subject
-from lab.worker import Images, Services, Setting, open_layers, open_services
+from lab.worker import Images, Prepared, Services, Setting, open_layers, open_services
 
 OWN_IMAGES = ("base", "storage", "ledger")
 Say = Callable[[str], None]
@@ -76,7 +76,7 @@ def interruptible(say: Say) -> Iterator[Stop]:
 
 
 @contextmanager
-def new_stage(request: Request, subject: Subject, workload_count: int, stop: Stop, say: Say) -> Iterator[Stage]:
+def new_stage(request: Request, subject: Subject, scripts: Scripts, stop: Stop, say: Say) -> Iterator[Stage]:
     """Build what is missing, open services, layers and crew, prepare the state. All is released on the way out."""
     client = connect()
     collect_dead(client, say)
@@ -84,18 +84,16 @@ def new_stage(request: Request, subject: Subject, workload_count: int, stop: Sto
     subject_image = images.resolve(client, subject.subject.image, subject.folder, say)
     verifier_image = images.resolve(client, subject.verifier.image, subject.folder, say)
     run = new_run_id(uuid.uuid4().hex)
-    prepared_workload, scripts = workloads(subject, request.seed, workload_count)
     with ExitStack() as stack:
         services = stack.enter_context(open_services(client, run, Images(**tags)))
         layers = open_layers(services, request.storages, subject.subject.uid)
         workers = stack.enter_context(crew(services, layers, request.workers, stop))
         (prepared,) = workers.all(
-            [prepared_workload], lambda w, script: prepare(services, w, subject, subject_image, script)
+            [scripts.prepared], lambda w, script: prepare(services, w, subject, subject_image, script)
         )
         for layer in layers.values():
             layer.prepare(prepared.archive)
-        rules = tuple(rules_of(subject, script) for script in scripts)
-        setting = Setting(run, request.seed, subject, subject_image, verifier_image, scripts, rules, prepared)
+        setting = _setting(run, request.seed, subject, (subject_image, verifier_image), scripts.killed, prepared)
         yield Stage(setting, services, layers, workers)
 
 
@@ -110,9 +108,8 @@ def old_stage(
     for tag in (header.subject_image, header.verifier_image, *(tags[name] for name in OWN_IMAGES)):
         images.resolve(client, tag, subject.folder, lambda _: None)
     scripts, prepared = record.inputs()
-    rules = tuple(rules_of(subject, script) for script in scripts)
-    setting = Setting(
-        header.run, header.seed, subject, header.subject_image, header.verifier_image, scripts, rules, prepared
+    setting = _setting(
+        header.run, header.seed, subject, (header.subject_image, header.verifier_image), scripts, prepared
     )
     # A name of its own for this session's services: what a killed session left is another's to remove.
     session = f"{header.run}-{uuid.uuid4().hex[:4]}"
@@ -125,6 +122,15 @@ def old_stage(
             layer.prepare(prepared.archive)
         workers = stack.enter_context(crew(services, layers, worker_count, stop))
         yield Stage(setting, services, layers, workers)
+
+
+def _setting(
+    run: str, seed: int, subject: Subject, tags: tuple[str, str], scripts: tuple[Json, ...], prepared: Prepared
+) -> Setting:
+    """`tags` are of the subject's image and of its verifier's."""
+    rules = tuple(rules_of(script) for script in scripts)
+    promises = tuple(promises_of(subject, script) for script in scripts)
+    return Setting(run, seed, subject, *tags, scripts, rules, promises, prepared)
 
 
 def collect_dead(client: docker.DockerClient, say: Say, dead_run: str | None = None) -> None:
@@ -179,14 +185,14 @@ def carry_out(record: Record, plan: Plan, stage: Stage, stop: Stop, finished: Ca
     """Run every trial of the plan that has no result yet. Whatever happens, the journal says how the session ended."""
     bugs = {bug.name: bug.property for bug in stage.setting.subject.bugs}
 
-    def catches(trial: Trial, verdict: Verdict) -> bool:
-        return verdict.word is Word.VIOLATION and bugs.get(trial.bug or "") in verdict.broken
+    def caught(trial: Trial, verdict: Verdict) -> bool:
+        return catches(verdict, bugs.get(trial.bug or "", ""))
 
     keep = record.header().keep_all_evidence
     record.begin_session()
     ended = False
     try:
-        results = run_plan(plan.trials, stage.setting, stage.crew, record, keep_evidence=keep, catches=catches)
+        results = run_plan(plan.trials, stage.setting, stage.crew, record, keep_evidence=keep, catches=caught)
         with contextlib.closing(results):  # if showing a result fails, the workers stop before their services do
             for result in results:
                 finished(result)

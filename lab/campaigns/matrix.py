@@ -50,7 +50,7 @@ def census(setting: Setting, crew: Crew, options: Options, say: Say) -> Census:
     for (workload, _), hits in crew.all(tasks, lambda worker, t: (t, tuple(take_census(setting, worker, *t, None)))):
         taken.setdefault(workload, []).append(hits)
     for workload, pair in taken.items():
-        _refuse_if_different(f"workload {workload}", pair)
+        refuse_if_different(f"workload {workload}", pair)
     runs = Census(tuple(taken[w][0] for w in range(len(setting.workloads))))
     if options.exhaustive:
         recoveries = _recoveries_of(exhaustive_firsts(setting.seed, setting.subject.hooks, runs), setting, crew, ends)
@@ -78,7 +78,7 @@ def make_plan(setting: Setting, options: Options, found: Census) -> Plan:
     )
 
 
-def _refuse_if_different(what: str, pair: list[tuple[Hit, ...]]) -> None:
+def refuse_if_different(what: str, pair: list[tuple[Hit, ...]]) -> None:
     first, second = pair
     if first != second:
         at = next(
@@ -120,5 +120,5 @@ def _recoveries_of(
         taken.setdefault(i, []).append(hits)
     for i, pair in taken.items():
         if len(pair) == 2:
-            _refuse_if_different(f"the recovery after {firsts[i].point} in workload {firsts[i].workload}", pair)
+            refuse_if_different(f"the recovery after {firsts[i].point} in workload {firsts[i].workload}", pair)
     return tuple((first, taken[i][0]) for i, first in enumerate(firsts) if i in taken)

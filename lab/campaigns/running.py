@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from rich.console import Console
 
 from lab import plan as plans
 from lab import reports
-from lab.campaigns import matrix
+from lab.campaigns import cells, matrix
 from lab.campaigns.frame import (
     Request,
     Say,
@@ -28,6 +28,7 @@ from lab.engine.errors import Interrupted, UsageError
 from lab.engine.services import LABEL_KEPT, LABEL_RUN
 from lab.model import Kind, Verdict, Word, to_json
 from lab.plan import Plan
+from lab.prepare import workloads
 from lab.record import Record
 from lab.report.progress import CampaignProgress, LineProgress, progress_for
 from lab.report.text import plural
@@ -41,8 +42,9 @@ def run_matrix(
 ) -> int:
     """A whole matrix campaign; the command's exit code."""
     subject = checked(request)
+    scripts = workloads(subject, request.seed, matrix.WORKLOADS)
     with interruptible(say) as stop:
-        with new_stage(request, subject, matrix.WORKLOADS, stop, say) as stage:
+        with new_stage(request, subject, scripts, stop, say) as stage:
             record = new_record(request, stage)
             with record.locked():
                 found = matrix.census(stage.setting, stage.crew, options, say)
@@ -52,6 +54,26 @@ def run_matrix(
                 record.write("census.json", to_json(found))
                 record.write_plan(plan)
                 say(_plan_line(plan, stage, request, found))
+                _run(record, plan, stage, stop, progress)
+        return _end(record, stop, say)
+
+
+def run_cells(request: Request, options: cells.Options, say: Say, progress: MakeProgress) -> int:
+    """A whole cells campaign; the command's exit code."""
+    subject = checked(request)
+    legs, scripts = cells.scripts(subject, request.seed, options)
+    with interruptible(say) as stop:
+        with new_stage(request, subject, scripts, stop, say) as stage:
+            record = new_record(request, stage)
+            with record.locked():
+                offered = sum(leg.workload is not None for leg in legs)
+                say(f"census   {offered} legs, each twice; {len(legs) - offered} not offered")
+                found = cells.census(stage.setting, stage.crew, options, legs)
+                plan = cells.make_plan(stage.setting, options, legs, found)
+                record.write("census.json", to_json(found))
+                record.write("legs.json", to_json(legs))
+                record.write_plan(plan)
+                say(_cells_plan_line(plan, legs, request))
                 _run(record, plan, stage, stop, progress)
         return _end(record, stop, say)
 
@@ -153,6 +175,15 @@ def _plan_line(plan: Plan, stage: Stage, request: Request, found: plans.Census) 
         parts.append(f"{probes:,} probes")
     if _canaries(plan):
         parts.append(f"{_canaries(plan)} canaries")
+    return "plan     " + " · ".join(parts)
+
+
+def _cells_plan_line(plan: Plan, legs: Sequence[cells.Leg], request: Request) -> str:
+    trials = sum(t.kind is Kind.POINT for t in plan.trials)
+    races = sum(bool(t.racers) for t in plan.trials)
+    names = {leg.cell for leg in legs if leg.workload is not None}
+    parts = [f"{plural(trials, 'trial')} on {plural(len(request.storages), 'layer')}", plural(len(names), "cell")]
+    parts += [plural(races, "race"), f"{_canaries(plan)} canaries"]
     return "plan     " + " · ".join(parts)
 
 

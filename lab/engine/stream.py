@@ -76,6 +76,7 @@ class RecordParser:
         self.log = BoundedLog()
         self.hits: list[Hit] = []
         self.history: list[Json] = []
+        self.answers = 0  # acknowledgements so far
         self.flooded = False
         self._nonce = nonce
         self._kept_bytes = 0
@@ -126,6 +127,7 @@ class RecordParser:
             self.hits.append(record)
         else:
             self.history.append(record)
+            self.answers += record["type"] == "ok"
 
     def _parse(self, text: bytes) -> Hit | Json | None:
         """A record of this trial, or None. Lenient about nothing: an occurrence of 3.7 is not the third."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, fields
 
-from lab.model import Kind, LedgerCounts, Result, Trial, Word
-from lab.report.data import BROKEN, BugInfo, RunData
+from lab.model import Kind, LedgerCounts, Result, Trial, Word, catches
+from lab.report.data import BugInfo, RunData
 from lab.report.text import plural
 
 
@@ -117,14 +117,11 @@ def canaries(data: RunData) -> tuple[Canary, ...]:
     found = []
     for name, storage in sorted(pairs, key=lambda pair: (pair[0], _position(data, pair[1]))):
         bug = catalogue.get(name, BugInfo(name, "", "not in the catalogue"))
-        caught = next((r for r in tries.get((name, storage), ()) if _catches(r, bug)), None)
+        caught = next(
+            (r for r in tries.get((name, storage), ()) if bug.property and catches(r.verdict, bug.property)), None
+        )
         found.append(Canary(bug, storage, tuple(tries.get((name, storage), ())), caught))
     return tuple(found)
-
-
-def _catches(result: Result, bug: BugInfo) -> bool:
-    """A canary is caught by the property that is named for it: by another one, the property's own check may be dead."""
-    return result.verdict.word in BROKEN and bug.property in result.verdict.broken
 
 
 def unfinished(data: RunData) -> tuple[Trial, ...]:

@@ -3,20 +3,25 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lab.model import Json
+from lab.model import Json, Promises
 from lab.workloads import agent_tasks, session_cells
 
 
 @dataclass(frozen=True)
 class Family:
-    """How a family makes its scripts; all three are pure."""
+    """How a family makes its scripts; all of it is pure."""
 
     generate: Callable[[int, int], Json]  # seed, index: a workload of the campaign
     prepared: Callable[[int], Json]  # seed: the short workload behind the prepared state
     ledger_rules: Callable[[Json], dict[str, list[str]]]  # workload: its `decline` and `lose_reply`
+    promised: Callable[[Json, Promises], Promises]  # workload, the subject's promises: those that it asks for
 
 
 FAMILIES = {
-    agent_tasks.KIND: Family(agent_tasks.generate, agent_tasks.prepared, agent_tasks.ledger_rules),
-    session_cells.KIND: Family(session_cells.by_index, session_cells.prepared, session_cells.no_rules),
+    agent_tasks.KIND: Family(
+        agent_tasks.generate, agent_tasks.prepared, agent_tasks.ledger_rules, lambda _, promises: promises
+    ),
+    session_cells.KIND: Family(
+        session_cells.by_index, session_cells.prepared, session_cells.no_rules, session_cells.promised
+    ),
 }

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Literal, NamedTuple
 
-from lab.model import Json
+from lab.model import Json, Promises
 
 KIND = "session-cells"
 VERSION = 1
@@ -78,6 +78,12 @@ def prepared(seed: int) -> Json:
 def no_rules(workload: Json) -> dict[str, list[str]]:
     """The outside does what it is asked: what these cells are about is the crash."""
     return {"decline": [], "lose_reply": []}
+
+
+def promised(workload: Json, promises: Promises) -> Promises:
+    """The one promise that this workload asks for; `"cell@mode"` says it for a journal mode of its own."""
+    cell, mode = workload["cell"], workload["journal_mode"]
+    return {cell: promises.get(f"{cell}@{mode}", promises.get(cell, ()))}
 
 
 def _prefix_durability(dice: Random, amount: Amount) -> Acts:

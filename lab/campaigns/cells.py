@@ -1,0 +1,192 @@
+"""The cells campaign: conformance cells of a session store, in journal modes, on storage layers (docs/cells.md).
+
+A *leg* is one cell in one journal mode; each leg runs on every layer. What a store does not offer is said, with its
+reason, and is no trial.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pydantic import Field
+
+from lab.campaigns.cells_data import CELLS, Cell
+from lab.campaigns.matrix import refuse_if_different
+from lab.crew import Crew
+from lab.engine.errors import LabError, UsageError
+from lab.model import ANSWER, CrashPoint, Hit, Json, Kind, Trial
+from lab.plan import Plan
+from lab.prepare import Scripts
+from lab.subject import Bug, Subject, Table, hooks_of, read_table
+from lab.trial import take_census
+from lab.worker import Setting
+from lab.workloads import session_cells
+
+OCCURRENCES_CI, OCCURRENCES_NIGHTLY = 1, 4  # crash points drawn for each place of a cell
+CANARY_TRIES = 3
+MARGIN = 10  # answers: a moment's kill comes some 45 ms late, and the writer must still be at work
+
+
+class StoreCells(Table):
+    """A store's `cells.toml`."""
+
+    not_offered: dict[str, str] = Field(default_factory=dict)  # cell or journal mode -> the reason
+    points: dict[str, tuple[str, ...]]  # cell -> hooks, "hook > hook", or `answer`
+
+
+@dataclass(frozen=True)
+class Leg:
+    """One cell in one journal mode: a workload, or the reason why this store has no such thing."""
+
+    cell: str
+    journal_mode: str
+    workload: int | None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user asked of the cells."""
+
+    storages: tuple[str, ...]
+    nightly: bool
+    bug: str | None
+
+
+def store_cells(subject: Subject) -> StoreCells:
+    """What a store says of its cells. Raises UsageError if it says nothing, or names what there is not."""
+    path = subject.folder / "cells.toml"
+    cells = read_table(StoreCells, path)
+    names = {cell.name for cell in CELLS}
+    for name in (*cells.not_offered, *cells.points):
+        if name not in names | set(session_cells.JOURNAL_MODES):
+            raise UsageError(f"{path}: there is no cell and no journal mode {name!r}")
+    hooks = {hook.name for hook in subject.hooks} | {ANSWER}
+    for name, points in cells.points.items():
+        for point in points:
+            for hook in hooks_of(point):
+                if hook not in hooks:
+                    raise UsageError(f"{path}: [points] {name} names the hook {hook!r}, which is not in the catalogue")
+    missing = names - set(cells.points) - set(cells.not_offered)
+    if missing:
+        raise UsageError(
+            f"{path}: nothing is said of {', '.join(sorted(missing))}",
+            "Name its points, or say under [not_offered] why it is not offered.",
+        )
+    return cells
+
+
+def scripts(subject: Subject, seed: int, options: Options) -> tuple[tuple[Leg, ...], Scripts]:
+    """The legs, and their workloads."""
+    offered = store_cells(subject)
+    legs: list[Leg] = []
+    workloads: list[Json] = []
+    for cell in CELLS:
+        for mode in cell.legs.nightly if options.nightly else cell.legs.ci:
+            reason = offered.not_offered.get(cell.name) or offered.not_offered.get(mode)
+            if reason:
+                legs.append(Leg(cell.name, mode, None, reason))
+                continue
+            legs.append(Leg(cell.name, mode, len(workloads)))
+            workloads.append(session_cells.generate(seed, cell.name, mode, "nightly" if options.nightly else "ci"))
+    return tuple(legs), Scripts(session_cells.prepared(seed), tuple(workloads))
+
+
+def census(setting: Setting, crew: Crew, options: Options, legs: Sequence[Leg]) -> dict[int, tuple[Hit, ...]]:
+    """Per workload every hit and every answer, taken on the first and the last layer, and refused if they differ."""
+    ends = (options.storages[0], options.storages[-1])
+    tasks = [(leg.workload, storage) for leg in legs if leg.workload is not None for storage in ends]
+    taken: dict[int, list[tuple[Hit, ...]]] = {}
+    for workload, hits in crew.all(
+        tasks, lambda worker, t: (t[0], tuple(take_census(setting, worker, t[0], t[1], None, moments=True)))
+    ):
+        taken.setdefault(workload, []).append(hits)
+    for workload, pair in taken.items():
+        refuse_if_different(f"workload {workload}", pair)
+    return {workload: pair[0] for workload, pair in taken.items()}
+
+
+def make_plan(setting: Setting, options: Options, legs: Sequence[Leg], found: dict[int, tuple[Hit, ...]]) -> Plan:
+    """For each leg some crash points of each of its places, and a race; then one canary a cell."""
+    offered = store_cells(setting.subject)
+    draws: list[tuple[int, tuple[CrashPoint, ...], int]] = []
+    for leg in legs:
+        if leg.workload is None:
+            continue
+        rng = random.Random(f"{setting.seed}/{leg.cell}/{leg.journal_mode}")
+        cell = next(cell for cell in CELLS if cell.name == leg.cell)
+        count = OCCURRENCES_NIGHTLY if options.nightly else OCCURRENCES_CI
+        for place in offered.points[leg.cell]:
+            candidates = list(_candidates(cell, place, found[leg.workload]))
+            if not candidates:
+                raise LabError(
+                    f"cell {leg.cell}: no run of {setting.subject.name} reaches {place} where it must be killed"
+                )
+            draws += [(leg.workload, points, 0) for points in rng.sample(candidates, min(count, len(candidates)))]
+        if cell.races and setting.subject.subject.race is not None:
+            draws.append((leg.workload, (), session_cells.RACERS))
+    if options.bug is not None:
+        return _bug_plan(setting, options, legs, found)
+    trials = [
+        Trial(number, Kind.POINT, storage, workload, points, racers=racers, drawn="cover")
+        for number, (workload, points, racers, storage) in enumerate(
+            ((w, p, r, s) for w, p, r in draws for s in options.storages), 1
+        )
+    ]
+    canaries = [bug for bug in setting.subject.bugs if bug.canary]
+    for bug in canaries:
+        tries = _bug_points(setting, bug, legs, found)[:CANARY_TRIES]
+        for storage in options.storages:
+            for workload, points in tries:
+                ident = len(trials) + 1
+                trials.append(Trial(ident, Kind.CANARY, storage, workload, points, bug=bug.name, drawn="cover"))
+    known = len({(w, hit) for w, hits in ((w, tuple(map(str, h))) for w, h in found.items()) for hit in hits})
+    return Plan(tuple(trials), known, (), tuple(bug.name for bug in canaries), len(trials))
+
+
+def _bug_plan(setting: Setting, options: Options, legs: Sequence[Leg], found: dict[int, tuple[Hit, ...]]) -> Plan:
+    bug = setting.subject.bug(options.bug or "")
+    tries = _bug_points(setting, bug, legs, found)[:CANARY_TRIES]
+    trials = [
+        Trial(number, Kind.POINT, storage, workload, points, bug=bug.name, drawn="cover")
+        for number, (workload, points, storage) in enumerate(((w, p, s) for w, p in tries for s in options.storages), 1)
+    ]
+    return Plan(tuple(trials), 0, (), whole=len(trials))
+
+
+def _bug_points(
+    setting: Setting, bug: Bug, legs: Sequence[Leg], found: dict[int, tuple[Hit, ...]]
+) -> list[tuple[int, tuple[CrashPoint, ...]]]:
+    """Crash points at which a planted bug may show, in the leg that is about it."""
+    wanted = {"cell": bug.property, "journal_mode": "default", **bug.workload}
+    leg = next((g for g in legs if {"cell": g.cell, "journal_mode": g.journal_mode} == wanted), None)
+    if leg is None or leg.workload is None:
+        raise UsageError(f"no leg of this campaign is the one that planted bug {bug.name} shows in: {wanted}")
+    cell = next(cell for cell in CELLS if cell.name == leg.cell)
+    rng = random.Random(f"{setting.seed}/bugs/{bug.name}")
+    pool = [points for place in bug.points for points in _candidates(cell, place, found[leg.workload])]
+    if not pool:
+        raise LabError(f"no run of {setting.subject.name} reaches the points of planted bug {bug.name}")
+    last = pool[-1]  # a bug that needs a long story shows at the end of it
+    rng.shuffle(pool)
+    return [(leg.workload, points) for points in (last, *pool)]
+
+
+def _candidates(cell: Cell, place: str, hits: Sequence[Hit]) -> Iterator[tuple[CrashPoint, ...]]:
+    """Every way to be killed at a place, late enough for what the cell must have seen acknowledged before."""
+    first, *seconds = hooks_of(place)
+    least = cell.least[1] if cell.least else 0
+    mine = [hit for hit in hits if hit.hook == first]
+    if first == ANSWER:
+        # From where enough has been said to half way to the end: the writer must outlive the kill's own delay.
+        low = least + MARGIN if least else len(mine) // 5
+        mine = mine[low : low + max(1, (len(mine) - low) // 2)]
+    for hit in mine:
+        counted = cell.least is not None and first.startswith(f"{cell.least[0]}.")
+        if counted and hit.n <= least:
+            continue
+        if cell.least is not None and not counted and first != ANSWER:
+            continue  # how much was acknowledged before it is not known from its name
+        yield (CrashPoint(1, hit.hook, hit.n), *(CrashPoint(2, hook, 1) for hook in seconds))
