@@ -129,7 +129,13 @@ def test_a_cell_finds_nothing_at_a_moment_after_an_answer(new: New, cell: str) -
 
 @pytest.mark.parametrize(
     "hooks",
-    [["outbox.recorded#3"], ["outbox.attempting#2"], ["outbox.sent#2"], ["outbox.sent#2", "redelivery.sent#2"]],
+    [
+        ["outbox.recorded#3"],
+        ["outbox.attempting#2"],
+        ["outbox.sent#2"],
+        ["outbox.sent#2", "redelivery.sent#2"],
+        ["outbox.attempting#2", "recovery.done#1"],
+    ],
     ids=" > ".join,
 )
 def test_the_outbox_is_clean_where_it_marks_what_may_be_a_copy(new: New, hooks: list[str]) -> None:
