@@ -113,6 +113,7 @@ def test_what_is_lost_after_fewer_appends_is_lost_all_the_same(new: New) -> None
         ("INSERT INTO m VALUES ('a', 500, 'user', 'from nowhere', 1)", "messages[a][103]", "nobody appended it"),
         ("DELETE FROM s WHERE name = 'b'", "sessions[b]", "made it"),
         ("INSERT INTO s VALUES ('c', NULL, '')", "sessions[c]", "only if it was asked for"),
+        ("INSERT INTO m VALUES ('ghost', 0, 'user', 'boo', 1)", "sessions[ghost]", "only if it was asked for"),
     ],
 )  # fmt: skip
 def test_each_way_of_not_being_a_prefix_is_found_at_every_look(new: New, fault: str, fact: str, why: str) -> None:
@@ -180,6 +181,15 @@ def test_a_database_that_sqlite_finds_damaged_is_found(new: New, damage: str) ->
     if damage == "gone":
         del files["box/store.db"]
     assert "prefix-durability" in failed(trial.judge("killed", files))
+
+
+def test_what_only_the_integrity_check_sees_is_found(new: New) -> None:
+    """Every view reads well, and yet SQLite says that the file is not whole."""
+    trial = talked(new)
+    trial.sql.execute("CREATE TABLE other (n CHECK (n > 0))")
+    trial.sql.execute("PRAGMA ignore_check_constraints = 1")
+    trial.sql.execute("INSERT INTO other VALUES (0)")
+    assert failed(trial.judge("killed")) == {"prefix-durability": "integrity_check"}
 
 
 # ---- rotation-atomicity
