@@ -99,5 +99,5 @@ def _open_and_read(path: str, views: Views) -> Store:
 
 
 def _plain(value: Any) -> Any:
-    """A value that JSON can hold."""
-    return {"blob": value.hex()} if isinstance(value, bytes) else value
+    """A value that JSON can hold and a set can, too; a blob is no text."""
+    return ("blob", value.hex()) if isinstance(value, bytes) else value
