@@ -105,7 +105,6 @@ class Process:
     number: int
     command: tuple[str, ...]
     armed: str | None
-    racer: int | None = None  # which of the racers it is, from 1
     hit: Hit | None = None
     alive: str | None = None  # how it was seen alive before the kill: "psutil" or "engine"
     killed: bool = False  # the lab sent SIGKILL
@@ -114,6 +113,7 @@ class Process:
     gone: str | None = None  # how it was seen gone after the kill
     mount: str | None = None  # its own line of mountinfo, where its /proc can be read
     log: str = ""  # head and tail of what it printed apart from records
+    racer: int | None = None  # which of the racers it is, from 1
 
 
 @dataclass(frozen=True)

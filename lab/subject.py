@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 import faults
 from lab.engine.errors import UsageError
-from lab.model import RECOVERS
+from lab.model import ANSWER, RECOVERS
 from lab.workloads import FAMILIES
 
 IMAGES = Path(__file__).resolve().parent.parent / "images"
@@ -234,6 +234,8 @@ def _check_references(subject: Subject, path: Path) -> None:
             f"{path}: [hooks] expected = {subject.expected_hooks}, but the catalogue lists {len(names)}",
             "If you added or removed a hook on purpose, change the number.",
         )
+    if ANSWER in names:
+        raise UsageError(f"{path}: the hook catalogue lists {ANSWER!r}, which is the name of a moment", "Rename it.")
     for hook, where in _named_hooks(subject):
         if hook not in names:
             raise UsageError(f"{path}: {where} names the hook {hook!r}, which is not in the catalogue")

@@ -262,7 +262,8 @@ class _Life:
             numbers = range(1, self._trial.racers + 1)
             racers = [self._start(stack, volume, socket, None, racer=number) for number in numbers]
             for racer in racers:
-                if racer.wait_hit(self._deadlines.hook, f"racer {racer.seen.racer} to be ready") is None:
+                hit = racer.wait_hit(self._deadlines.hook, f"racer {racer.seen.racer} to be ready")
+                if hit is None or not hit.barrier or hit.hook != RACE_READY:
                     raise TrialEnded(Word.INVALID, f"racer {racer.seen.racer} never got ready{racer.last_words()}")
             for racer in racers:
                 racer.release()
@@ -317,7 +318,8 @@ class _Life:
             code = process.wait_exit(self._deadlines.resume)
         if code != 0:
             raise TrialEnded(Word.INVALID, f"it ended with exit code {code}{process.last_words()}")
-        self.census_hits = process.hits + [Hit(ANSWER, n) for n in range(1, process.answers + 1)]
+        answered = [str(record["op"]) for record in process.history if record["type"] == "ok"]
+        self.census_hits = process.hits + [Hit(ANSWER, n, {"op": op}) for n, op in enumerate(answered, 1)]
         if process.seen.number > 1:
             names = [hit.hook for hit in self.census_hits]
             if self._subject.barrier not in names:

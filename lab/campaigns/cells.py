@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from pydantic import Field
 
@@ -26,7 +27,6 @@ from lab.workloads import session_cells
 
 OCCURRENCES_CI, OCCURRENCES_NIGHTLY = 1, 4  # crash points drawn for each place of a cell
 CANARY_TRIES = 3
-MARGIN = 10  # answers: a moment's kill comes some 45 ms late, and the writer must still be at work
 
 
 class StoreCells(Table):
@@ -60,22 +60,31 @@ def store_cells(subject: Subject) -> StoreCells:
     path = subject.folder / "cells.toml"
     cells = read_table(StoreCells, path)
     names = {cell.name for cell in CELLS}
-    for name in (*cells.not_offered, *cells.points):
+    for name in cells.not_offered:
         if name not in names | set(session_cells.JOURNAL_MODES):
-            raise UsageError(f"{path}: there is no cell and no journal mode {name!r}")
-    hooks = {hook.name for hook in subject.hooks} | {ANSWER}
+            raise UsageError(f"{path}: [not_offered] there is no cell and no journal mode {name!r}")
     for name, points in cells.points.items():
+        if name not in names:
+            raise UsageError(f"{path}: [points] there is no cell {name!r}", f"There are: {', '.join(sorted(names))}.")
         for point in points:
-            for hook in hooks_of(point):
-                if hook not in hooks:
-                    raise UsageError(f"{path}: [points] {name} names the hook {hook!r}, which is not in the catalogue")
-    missing = names - set(cells.points) - set(cells.not_offered)
+            _check_point(subject, point, f"{path}: [points] {name}")
+    missing = names - {name for name, points in cells.points.items() if points} - set(cells.not_offered)
     if missing:
         raise UsageError(
             f"{path}: nothing is said of {', '.join(sorted(missing))}",
             "Name its points, or say under [not_offered] why it is not offered.",
         )
     return cells
+
+
+def _check_point(subject: Subject, point: str, where: str) -> None:
+    first, *seconds = hooks_of(point)
+    hooks = {hook.name for hook in subject.hooks}
+    for hook in (first, *seconds):
+        if hook not in hooks | {ANSWER}:
+            raise UsageError(f"{where} names the hook {hook!r}, which is not in the catalogue")
+    if len(seconds) > 1 or ANSWER in seconds:
+        raise UsageError(f"{where}: {point!r} has no such second crash", "It is one hook of the recovery.")
 
 
 def scripts(subject: Subject, seed: int, options: Options) -> tuple[tuple[Leg, ...], Scripts]:
@@ -110,8 +119,11 @@ def census(setting: Setting, crew: Crew, options: Options, legs: Sequence[Leg]) 
 
 def make_plan(setting: Setting, options: Options, legs: Sequence[Leg], found: dict[int, tuple[Hit, ...]]) -> Plan:
     """For each leg some crash points of each of its places, and a race; then one canary a cell."""
+    if options.bug is not None:
+        return _bug_plan(setting, setting.subject.bug(options.bug), options, legs, found)
     offered = store_cells(setting.subject)
     draws: list[tuple[int, tuple[CrashPoint, ...], int]] = []
+    known: set[tuple[int, CrashPoint]] = set()
     for leg in legs:
         if leg.workload is None:
             continue
@@ -124,17 +136,17 @@ def make_plan(setting: Setting, options: Options, legs: Sequence[Leg], found: di
                 raise LabError(
                     f"cell {leg.cell}: no run of {setting.subject.name} reaches {place} where it must be killed"
                 )
+            known.update((leg.workload, points[0]) for points in candidates)
             draws += [(leg.workload, points, 0) for points in rng.sample(candidates, min(count, len(candidates)))]
         if cell.races and setting.subject.subject.race is not None:
             draws.append((leg.workload, (), session_cells.RACERS))
-    if options.bug is not None:
-        return _bug_plan(setting, options, legs, found)
     trials = [
         Trial(number, Kind.POINT, storage, workload, points, racers=racers, drawn="cover")
         for number, (workload, points, racers, storage) in enumerate(
             ((w, p, r, s) for w, p, r in draws for s in options.storages), 1
         )
     ]
+    covers = sorted({point.hook for _, points, _ in draws for point in points if not point.is_moment})
     canaries = [bug for bug in setting.subject.bugs if bug.canary]
     for bug in canaries:
         tries = _bug_points(setting, bug, legs, found)[:CANARY_TRIES]
@@ -142,12 +154,12 @@ def make_plan(setting: Setting, options: Options, legs: Sequence[Leg], found: di
             for workload, points in tries:
                 ident = len(trials) + 1
                 trials.append(Trial(ident, Kind.CANARY, storage, workload, points, bug=bug.name, drawn="cover"))
-    known = len({(w, hit) for w, hits in ((w, tuple(map(str, h))) for w, h in found.items()) for hit in hits})
-    return Plan(tuple(trials), known, (), tuple(bug.name for bug in canaries), len(trials))
+    return Plan(tuple(trials), len(known), tuple(covers), tuple(bug.name for bug in canaries), len(trials))
 
 
-def _bug_plan(setting: Setting, options: Options, legs: Sequence[Leg], found: dict[int, tuple[Hit, ...]]) -> Plan:
-    bug = setting.subject.bug(options.bug or "")
+def _bug_plan(
+    setting: Setting, bug: Bug, options: Options, legs: Sequence[Leg], found: dict[int, tuple[Hit, ...]]
+) -> Plan:
     tries = _bug_points(setting, bug, legs, found)[:CANARY_TRIES]
     trials = [
         Trial(number, Kind.POINT, storage, workload, points, bug=bug.name, drawn="cover")
@@ -177,16 +189,24 @@ def _bug_points(
 def _candidates(cell: Cell, place: str, hits: Sequence[Hit]) -> Iterator[tuple[CrashPoint, ...]]:
     """Every way to be killed at a place, late enough for what the cell must have seen acknowledged before."""
     first, *seconds = hooks_of(place)
-    least = cell.least[1] if cell.least else 0
-    mine = [hit for hit in hits if hit.hook == first]
-    if first == ANSWER:
-        # From where enough has been said to half way to the end: the writer must outlive the kill's own delay.
-        low = least + MARGIN if least else len(mine) // 5
-        mine = mine[low : low + max(1, (len(mine) - low) // 2)]
-    for hit in mine:
-        counted = cell.least is not None and first.startswith(f"{cell.least[0]}.")
-        if counted and hit.n <= least:
-            continue
-        if cell.least is not None and not counted and first != ANSWER:
-            continue  # how much was acknowledged before it is not known from its name
+    for hit in _moments(cell, hits) if first == ANSWER else _late_hits(cell, first, hits):
         yield (CrashPoint(1, hit.hook, hit.n), *(CrashPoint(2, hook, 1) for hook in seconds))
+
+
+def _moments(cell: Cell, hits: Sequence[Hit]) -> Sequence[Hit]:
+    """From where enough has been acknowledged to half way to the end: the writer must outlive the kill's own delay."""
+    answers = [hit for hit in hits if hit.hook == ANSWER]
+    low = len(answers) // 5
+    if cell.least is not None:
+        op, least = cell.least
+        acknowledged = accumulate(hit.tags["op"] == op for hit in answers)
+        low = next((at for at, count in enumerate(acknowledged) if count >= least), len(answers))
+    return answers[low : (low + len(answers)) // 2]
+
+
+def _late_hits(cell: Cell, hook: str, hits: Sequence[Hit]) -> Iterator[Hit]:
+    """Hits of a hook. Where much must be acknowledged before, only that op's own: their number tells how much was."""
+    op, least = cell.least or ("", 0)
+    for hit in hits:
+        if hit.hook == hook and (not op or hook.startswith(f"{op}.")) and hit.n > least:
+            yield hit

@@ -41,7 +41,7 @@ def made(run: str, plan: Plan, seed: int = HEADER.seed, census: object = None, f
     record = new(run)
     record.write("run.json", to_json(dataclasses.replace(HEADER, run=run, seed=seed)))
     record.write("subject.json", {**load("kernel").model_dump(mode="json"), "folder": folder})
-    record.write_inputs(({"seed": 1},), Prepared({}, {}, b"tar"))
+    record.write_inputs(({"seed": 1},) * 4, Prepared({}, {}, b"tar"))
     record.write("census.json", census)
     record.write_plan(plan)
     record.begin_session()
