@@ -2,7 +2,7 @@
 
 run.json        what was asked for and on what, written once
 inputs.json     workloads and prepared state (prepared.tar beside it)
-census.json     plan.json
+census.json     plan.json, and legs.json of the cells
 journal.jsonl   one line per finished trial, synced; a torn last line is a trial that did not finish
 evidence/NNNN/  a failed trial whole: evidence.json, verdict.json, history.jsonl, ledger.json, look-*.tgz
 """
@@ -115,6 +115,9 @@ class Record:
             raise LabError(f"run {self.path.name} has no {name}: it was stopped before it got there") from error
         except ValueError as error:
             raise LabError(f"{self.path / name} is damaged: {error}") from error
+
+    def has(self, name: str) -> bool:
+        return (self.path / name).is_file()
 
     def header(self) -> Header:
         header = self.read("run.json")

@@ -22,10 +22,8 @@ def judge(evidence: Evidence, promises: Mapping[str, tuple[str, ...]], audits: S
     that breaks a promise; then a trial that ended early; then what was never checked. Only then a loss that nobody
     promised to prevent: it is green, and may hide none of these.
     """
-    facts = {
-        name: sum(look.properties[name].facts for look in evidence.looks if name in look.properties)
-        for name in promises
-    }
+    checked = _facts(evidence, tuple(promises))
+    facts = checked | _facts(evidence, audits)
     for look, name, differs in _differences(evidence, audits):
         return _differing(Word.INVALID, look, name, differs, evidence, facts)
     for broken in _broken_links(evidence):
@@ -38,12 +36,19 @@ def judge(evidence: Evidence, promises: Mapping[str, tuple[str, ...]], audits: S
     if failure is not None:
         name = RECOVERS if failure.word is Word.VIOLATION else ""
         return Verdict(failure.word, f"{failure.phase}: {failure.what}", name, (name,) if name else (), facts=facts)
-    for missing in _unchecked(evidence, facts, audits):
+    for missing in _unchecked(evidence, checked, audits):
         return Verdict(Word.INVALID, missing, facts=facts)
     others = sorted({name for look in evidence.looks for name in look.properties} - {*promised, *audits})
     for look, name, differs in _differences(evidence, others):
         return _differing(Word.NOTE, look, name, differs, evidence, facts)
     return Verdict(Word.PASS, facts=facts)
+
+
+def _facts(evidence: Evidence, names: Sequence[str]) -> dict[str, int]:
+    """Facts compared for each of the properties, over the whole trial."""
+    return {
+        name: sum(look.properties[name].facts for look in evidence.looks if name in look.properties) for name in names
+    }
 
 
 def _differing(word: Word, look: Look, name: str, differs: Fact, evidence: Evidence, facts: dict[str, int]) -> Verdict:

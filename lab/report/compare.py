@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lab.model import CrashPoint, Result, Word
+from lab.report.compare_legs import layers_of_legs, legs_of_runs, modes_of_cells
 from lab.report.data import GREEN, RunData
 from lab.report.statistics import Quantiles
 from lab.report.summary import Layer, summarise
 from lab.report.table import align, labelled
-from lab.report.text import one_line, percent, plural
+from lab.report.text import one_line, percent, plural, points
 
 LISTED = 20  # differing points that are listed; a layer that is broken altogether differs everywhere
 COLUMNS = 4  # layers side by side that fit 100 columns
@@ -38,6 +39,8 @@ def _within(data: RunData) -> list[str]:
     for start in range(0, max(1, len(others)), COLUMNS - 1):
         shown = (first, *others[start : start + COLUMNS - 1])
         lines += [*_columns([layer.storage for layer in shown], shown, [data] * len(shown)), ""]
+    for block in (layers_of_legs(data), modes_of_cells(data)):
+        lines += [*block, ""] if block else []
     lines += _differing([(s, _by_key(data, s)) for s in data.storages])
     return lines
 
@@ -52,6 +55,8 @@ def _between(first: RunData, second: RunData) -> list[str]:
             lines.append(f"{storage}: only in {'A' if storage in here else 'B'}")
             continue
         lines += _columns([f"{storage} A", f"{storage} B"], (here[storage], there[storage]), [first, second])
+        block = legs_of_runs(first, second, storage)
+        lines += ["", *block] if block else []
     lines.append("")
     if (first.seed, first.subject) != (second.seed, second.subject):
         return [*lines, *labelled("points", "not compared one by one: another seed or subject means other workloads")]
@@ -117,9 +122,10 @@ def _differing(columns: Sequence[tuple[str, dict[Key, Result]]]) -> list[str]:
     lines = labelled(
         "points", f"{plural(len(shared), 'point')} tried on more than one of {names}: {len(found):,} ended differently"
     )
-    for _, (workload, points, _), ended in found[:LISTED]:
+    for _, key, ended in found[:LISTED]:
         said = ", ".join(f"{name} {word}" for name, word in ended)
-        lines += labelled("≠", one_line(f"{', then '.join(map(str, points))} (workload {workload}): {said}"))
+        what = points(next(column[key] for _, column in columns if key in column).trial)
+        lines += labelled("≠", one_line(f"{what} (workload {key[0]}): {said}"))
     if len(found) > LISTED:
         lines += labelled("", f"and {len(found) - LISTED:,} more")
     return lines

@@ -8,13 +8,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from lab.model import Kind, Result, Word
-from lab.report import coverage
+from lab.report import coverage, legs
 from lab.report.data import RunData
 from lab.report.headline import bound_sentence, headline
 from lab.report.statistics import Quantiles
 from lab.report.summary import Layer, Summary
 from lab.report.table import WIDTH, align, ends, labelled
-from lab.report.text import details, ident, one_line, plural, points, title
+from lab.report.text import details, heading, ident, one_line, plural, points
 
 FAILURES_SHOWN = 10  # more scroll the first, which is the one to read, off the screen
 VALUE_LIMIT = 400  # characters of an expected or found value; the whole is in the evidence
@@ -23,10 +23,10 @@ VALUE_LIMIT = 400  # characters of an expected or found value; the whole is in t
 def end_text(data: RunData, summary: Summary, report: Path | None = None) -> str:
     """Everything that is printed at the end: the table, what was covered, the failures, and the verdict last."""
     final = headline(data, summary)
-    lines = [*layer_table(summary), *coverage_lines(data, summary)]
+    lines = [*legs.lines(data), *layer_table(summary), *coverage_lines(data, summary)]
     if report:
         lines += labelled("report", str(report))
-    for block in (*failure_blocks(data), canary_block(data), no_work_block(summary)):
+    for block in (*failure_blocks(data), *note_blocks(data), canary_block(data), no_work_block(summary)):
         lines += ["", *block] if block else []
     if summary.exit_code:
         lines.append("")
@@ -64,7 +64,8 @@ def coverage_lines(data: RunData, summary: Summary) -> list[str]:
     """What the numbers rest on, a line each."""
     second = f"{plural(summary.second_crashes, 'second crash', 'second crashes')} inside recovery"
     reached = f"{summary.hooks_covered:,} of {summary.hooks_expected:,} killed at on every layer"
-    if summary.hooks_covered < summary.hooks_expected and not any(coverage.missed(data, s) for s in data.storages):
+    partly = data.draws_from_every_hook and summary.hooks_covered < summary.hooks_expected
+    if partly and not any(coverage.missed(data, s) for s in data.storages):
         reached += " (not all owed)"
     found = summary.ledger
     effects = (
@@ -93,11 +94,21 @@ def failure_blocks(data: RunData) -> list[list[str]]:
 def failure_block(data: RunData, result: Result) -> list[str]:
     """One red trial: what, where, promised, found, evidence, and the line that repeats it."""
     trial = result.trial
-    about = f"{result.verdict.word.upper()}  {one_line(title(result), 56)}"
+    about = f"{result.verdict.word.upper()}  {one_line(heading(data, result), 56)}"
     lines = [ends(about, f"trial {ident(trial)} · {trial.storage} · {trial.fault}")]
     for label, text in details(data, result):
         lines += labelled(label, one_line(text, VALUE_LIMIT), indent=2)
     return lines
+
+
+def note_blocks(data: RunData) -> list[list[str]]:
+    """The first loss of each leg that nobody promised to prevent, and which other trials had one."""
+    blocks = []
+    for results in legs.noted(data).values():
+        others = ", ".join(f"{ident(r.trial)} on {r.trial.storage}" for r in results[1:])
+        more = labelled("also", one_line(others, VALUE_LIMIT), indent=2) if others else []
+        blocks.append([*failure_block(data, results[0]), *more])
+    return blocks
 
 
 def canary_block(data: RunData) -> list[str]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, fields
 
-from lab.model import Kind, LedgerCounts, Result, Trial, Word, catches
-from lab.report.data import BugInfo, RunData
+from lab.model import ANSWER, Kind, LedgerCounts, Result, Trial, Word, catches
+from lab.report import legs
+from lab.report.data import BugInfo, HookInfo, RunData
 from lab.report.text import plural
 
 
@@ -33,7 +34,7 @@ class Canary:
 
 
 def hook_table(data: RunData) -> dict[str, dict[str, Cell]]:
-    """Hook -> layer -> cell, for every hook of the catalogue; a second kill inside a recovery counts as well."""
+    """Place -> layer -> cell, for every place of `places`; a second kill inside a recovery counts as well."""
     kills: Counter[tuple[str, str]] = Counter()
     words: dict[tuple[str, str], Counter[Word]] = {}
     for result in data.judged():
@@ -50,8 +51,15 @@ def hook_table(data: RunData) -> dict[str, dict[str, Cell]]:
             )
             for storage in data.storages
         }
-        for hook in data.hooks
+        for hook in places(data)
     }
+
+
+def places(data: RunData) -> tuple[HookInfo, ...]:
+    """The hooks of the catalogue, and the moments if the plan has some."""
+    if not any(point.is_moment for trial in data.trials for point in trial.points):
+        return data.hooks
+    return (*data.hooks, HookInfo(ANSWER, "a moment: soon after the n-th acknowledgement was seen", "run"))
 
 
 def uncovered(data: RunData, storage: str) -> tuple[str, ...]:
@@ -67,10 +75,10 @@ def covered_everywhere(data: RunData) -> int:
 
 
 def owed(data: RunData, storage: str) -> frozenset[str]:
-    """Hooks that must be killed at on this layer: all, or what the plan means to reach if it has fewer points."""
+    """Hooks that must be killed at on this layer: what the plan means to reach; all, if it draws from all of them."""
     if data.is_shard or data.is_of_a_bug:
         return frozenset()
-    if data.planned(storage) >= data.expected_hooks:
+    if data.draws_from_every_hook and data.planned(storage) >= data.expected_hooks:
         return frozenset(hook.name for hook in data.hooks)
     return frozenset(data.covers)
 
@@ -97,8 +105,8 @@ def ledger_totals(data: RunData) -> dict[str, int]:
 
 
 def facts(data: RunData) -> dict[str, int]:
-    """Facts that were compared, per property; a property that is promised and was never checked has 0."""
-    totals = Counter(dict.fromkeys(sorted(data.promises), 0))
+    """Facts that were compared, per property; a property that was asked for and never checked has 0."""
+    totals = Counter(dict.fromkeys(data.asked(), 0))
     for result in data.judged():
         totals.update(result.verdict.facts)
     return dict(totals)
@@ -141,7 +149,8 @@ def gaps(data: RunData) -> tuple[str, ...]:
         return ("the plan has no crash point: nothing was tried",)
     if not any(r.hits for r in data.judged()):
         return ("nothing was killed: no trial has a whole chain of evidence", *_unfinished(data))
-    return (*_unfinished(data), *_idle_layers(data), *_dead_checks(data), *_missed_hooks(data), *_missed_coverage(data))
+    lacking = (_unfinished, _idle_layers, legs.idle, _dead_checks, _missed_hooks, _missed_coverage)
+    return tuple(reason for of in lacking for reason in of(data))
 
 
 def _unfinished(data: RunData) -> list[str]:
@@ -160,7 +169,8 @@ def _idle_layers(data: RunData) -> list[str]:
 
 
 def _dead_checks(data: RunData) -> list[str]:
-    return [f"{name} checked no fact in the whole campaign" for name, count in facts(data).items() if not count]
+    names = data.audits if data.legs else data.asked()  # a cell is asked leg by leg: `legs.idle`
+    return [f"{name} checked no fact in the whole campaign" for name in names if not facts(data)[name]]
 
 
 def _missed_hooks(data: RunData) -> list[str]:

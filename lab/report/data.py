@@ -16,6 +16,8 @@ from lab.model import Json, Kind, Result, Trial, Word
 GREEN = frozenset({Word.PASS, Word.NOTE})
 #: Verdicts of trials whose evidence is whole: killed, recovered, judged. Only these count as coverage.
 JUDGED = frozenset({Word.PASS, Word.NOTE, Word.VIOLATION, Word.UNREPRODUCED})
+#: Every verdict, the worst first.
+SEVERITY = (Word.VIOLATION, Word.ERROR, Word.UNREPRODUCED, Word.HANG, Word.INVALID, Word.NOTE, Word.PASS)
 #: Verdicts that say that a property found a difference which breaks a promise.
 BROKEN = frozenset({Word.VIOLATION, Word.UNREPRODUCED})
 
@@ -50,6 +52,27 @@ class Coverage:
 
 
 @dataclass(frozen=True)
+class LegInfo:
+    """One cell in one journal mode: the workload that asks for it, or the reason why the subject does not offer it."""
+
+    cell: str  # the property that its trials are judged by
+    journal_mode: str
+    workload: int | None
+    reason: str = ""
+    clause: str = ""  # of what contract, and where that is written
+    promised: tuple[str, ...] = ()  # the faults that the cell is claimed to survive in this mode
+
+    @property
+    def name(self) -> str:
+        """As `[promises]` writes it: `prefix-durability@off`."""
+        return f"{self.cell}@{self.journal_mode}"
+
+    @property
+    def offered(self) -> bool:
+        return self.workload is not None
+
+
+@dataclass(frozen=True)
 class RunData:
     """A finished or partial run."""
 
@@ -73,6 +96,8 @@ class RunData:
     path: Path  # the run's folder
     covers: tuple[str, ...] = ()  # hooks that the plan means to kill at on every layer
     whole: int = 0  # trials of the whole plan, of which this may be a shard
+    audits: tuple[str, ...] = ()  # properties that say whether a trial ran as asked, and promise nothing
+    legs: tuple[LegInfo, ...] = ()  # of a cells campaign; a matrix has none
 
     @cached_property
     def ordered(self) -> tuple[Result, ...]:
@@ -93,9 +118,24 @@ class RunData:
 
     def failures(self) -> tuple[Result, ...]:
         """Red trials, worst first. A canary is meant to be red, so none is among them; a probe is, if it failed."""
-        severity = {word: n for n, word in enumerate((Word.VIOLATION, Word.ERROR, Word.UNREPRODUCED, Word.HANG))}
         red = [r for r in self.ordered if r.trial.kind is not Kind.CANARY and r.verdict.word not in GREEN]
-        return tuple(sorted(red, key=lambda r: severity.get(r.verdict.word, len(severity))))
+        return tuple(sorted(red, key=lambda r: SEVERITY.index(r.verdict.word)))
+
+    @property
+    def draws_from_every_hook(self) -> bool:
+        """A matrix does; cells are killed at the places that they name."""
+        return self.campaign == "matrix"
+
+    def leg(self, trial: Trial) -> LegInfo | None:
+        """The leg that a trial is of; None in a matrix."""
+        return next((leg for leg in self.legs if leg.workload == trial.workload), None)
+
+    def asked(self) -> tuple[str, ...]:
+        """Properties that must have compared facts: cells of the legs that are tried or, in a matrix, all promised."""
+        if not self.legs:
+            return (*sorted(self.promises), *self.audits)
+        tried = {t.workload for t in self.trials if t.kind is Kind.POINT}
+        return (*dict.fromkeys(leg.cell for leg in self.legs if leg.workload in tried), *self.audits)
 
     @property
     def is_shard(self) -> bool:

@@ -26,6 +26,8 @@ def headline(data: RunData, summary: Summary) -> Headline:
     if summary.exit_code == EXIT_PASS:
         notes = summary.verdicts["note"]
         said = f", {plural(notes, 'loss', 'losses')} that nobody promised to prevent" if notes else ""
+        refused = len(summary.not_offered)
+        said += f", {plural(refused, 'leg')} not offered" if refused else ""
         part = f"; a part of {data.whole:,} trials, `lab merge` judges the whole" if data.is_shard else ""
         return Headline("PASS", f"{plural(summary.kills, 'real kill')}, every promise held{said}, in {took}{part}")
     if summary.exit_code == EXIT_INTERRUPTED:

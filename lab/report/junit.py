@@ -9,8 +9,8 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 
 from lab.model import Kind, Result, Trial, Word
-from lab.report import coverage, text
-from lab.report.data import BROKEN, GREEN, RunData
+from lab.report import coverage, legs, text
+from lab.report.data import BROKEN, GREEN, LegInfo, RunData
 from lab.report.headline import headline
 from lab.report.summary import Summary
 
@@ -46,11 +46,12 @@ def _suite(root: ET.Element, name: str, cases: list[ET.Element]) -> None:
 def _trial_cases(data: RunData, storage: str) -> list[ET.Element]:
     finished = [r for r in data.ordered if r.trial.kind is not Kind.CANARY and r.trial.storage == storage]
     left = [t for t in coverage.unfinished(data) if t.kind is not Kind.CANARY and t.storage == storage]
-    return [_trial_case(data, result) for result in finished] + [_unfinished_case(trial) for trial in left]
+    cases = [_trial_case(data, result) for result in finished] + [_unfinished_case(data, trial) for trial in left]
+    return cases + [_refused_case(leg) for leg in legs.shown(data) if not leg.offered]
 
 
 def _trial_case(data: RunData, result: Result) -> ET.Element:
-    case = _case(_name(result.trial), result.took_s)
+    case = _case(_name(data, result.trial), result.took_s)
     word = result.verdict.word
     if word in _TAG:
         lines = [f"{label}: {said}" for label, said in text.details(data, result)]
@@ -60,9 +61,15 @@ def _trial_case(data: RunData, result: Result) -> ET.Element:
     return case
 
 
-def _unfinished_case(trial: Trial) -> ET.Element:
-    case = _case(_name(trial), 0)
+def _unfinished_case(data: RunData, trial: Trial) -> ET.Element:
+    case = _case(_name(data, trial), 0)
     ET.SubElement(case, "skipped", message="the run ended before this trial")
+    return case
+
+
+def _refused_case(leg: LegInfo) -> ET.Element:
+    case = _case(leg.name, 0)
+    ET.SubElement(case, "skipped", message=text.printable(f"{legs.NOT_OFFERED}: {leg.reason}"))
     return case
 
 
@@ -86,9 +93,11 @@ def _evidence_case(data: RunData, summary: Summary) -> ET.Element:
     return case
 
 
-def _name(trial: Trial) -> str:
+def _name(data: RunData, trial: Trial) -> str:
     kind = "" if trial.kind is Kind.POINT else f"{trial.kind} "
-    return f"{text.ident(trial)} {kind}{text.points(trial)} (workload {trial.workload}, {trial.fault})"
+    leg = data.leg(trial)
+    about = f"{leg.name} " if leg else ""
+    return f"{text.ident(trial)} {kind}{about}{text.points(trial)} (workload {trial.workload}, {trial.fault})"
 
 
 def _case(name: str, took_s: float) -> ET.Element:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 
-from lab.model import Word
-from lab.report import text
+from lab.model import Result, Word
+from lab.report import legs, text
 from lab.report.console import recovery
-from lab.report.data import RunData
+from lab.report.data import LegInfo, RunData
 from lab.report.headline import bound_sentence, headline
 from lab.report.summary import Summary
 
@@ -20,6 +21,7 @@ def render(data: RunData, summary: Summary) -> str:
     parts = [
         f"## {'✅' if summary.exit_code == 0 else '❌'} {final.word}: {escape(final.sentence)}",
         f"{escape(data.subject)} · {data.campaign} `{data.run}` · seed `{data.seed}`",
+        *_cells(data),
         _layers(summary),
         _covered(summary),
     ]
@@ -29,6 +31,8 @@ def render(data: RunData, summary: Summary) -> str:
         parts.append("\n".join(["### Not enough evidence", "", *reasons]))
     if data.failures():
         parts.append(_failures(data))
+    if notes := legs.noted(data):
+        parts.append(_notes(data, notes))
     return "\n\n".join(parts) + "\n"
 
 
@@ -51,7 +55,22 @@ def _layers(summary: Summary) -> str:
         ]
         for layer in summary.layers
     ]
-    return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---", *["--:"] * (len(head) - 1)], *rows])
+    return _table(head, ["---", *["--:"] * (len(head) - 1)], rows)
+
+
+def _table(head: Sequence[str], rule: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join("| " + " | ".join(row) + " |" for row in (head, rule, *rows))
+
+
+def _cells(data: RunData) -> list[str]:
+    """The table of a cells campaign, and why something is not offered."""
+    if not data.legs:
+        return []
+    head = ["cell", "layer", *map(escape, legs.modes(data))]
+    rows = [[escape(row.cell), escape(row.layer), *map(escape, row.words)] for row in legs.folded(data)]
+    refused = [f"- {legs.NOT_OFFERED}: {escape(what)}: {escape(why)}" for why, what in legs.refusals(data).items()]
+    table = _table(head, ["---", "---", *["--:"] * len(legs.modes(data))], rows)
+    return [table, "\n".join([f"- legs: {legs.LEGEND}", *refused])]
 
 
 def _covered(summary: Summary) -> str:
@@ -67,26 +86,25 @@ def _covered(summary: Summary) -> str:
 
 def _failures(data: RunData) -> str:
     failures = data.failures()
-    lines = [
-        "### Red trials",
-        "",
-        "| trial | layer | verdict | point | what | replay |",
-        "| --- | --- | --- | --- | --- | --- |",
-    ]
-    for result in failures[:FAILURES_SHOWN]:
-        differs = result.verdict.differs
-        what = text.title(result)
-        if differs:
-            what += f": {differs.fact} expected {text.value(differs.expected)}, found {text.value(differs.found)}"
-        trial = result.trial
-        cells = [
-            text.ident(trial),
-            trial.storage,
-            result.verdict.word.value,
-            text.points(trial),
-            text.one_line(what, 300),
-        ]
-        lines.append("| " + " | ".join(map(escape, cells)) + f" | `lab replay {data.run} {text.ident(trial)}` |")
+    lines = ["### Red trials", "", _trials(data, failures[:FAILURES_SHOWN])]
     if len(failures) > FAILURES_SHOWN:
         lines += ["", f"and {text.plural(len(failures) - FAILURES_SHOWN, 'more')}: `lab show {data.run}`"]
     return "\n".join(lines)
+
+
+def _notes(data: RunData, notes: Mapping[LegInfo, Sequence[Result]]) -> str:
+    """The first loss of each leg that nobody promised to prevent: green, and shown."""
+    return "\n".join(["### Lost, and promised by nobody", "", _trials(data, [found[0] for found in notes.values()])])
+
+
+def _trials(data: RunData, results: Sequence[Result]) -> str:
+    head = ["trial", "layer", "verdict", "point", "what", "replay"]
+    return _table(head, ["---"] * len(head), [_trial(data, result) for result in results])
+
+
+def _trial(data: RunData, result: Result) -> list[str]:
+    differs, trial, what = result.verdict.differs, result.trial, text.heading(data, result)
+    if differs:
+        what += f": {differs.fact} expected {text.value(differs.expected)}, found {text.value(differs.found)}"
+    said = [text.ident(trial), trial.storage, result.verdict.word.value, text.points(trial), text.one_line(what, 300)]
+    return [*map(escape, said), f"`lab replay {data.run} {text.ident(trial)}`"]

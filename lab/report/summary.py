@@ -6,12 +6,12 @@ Pure. The JSON form is an interface that other tools read: docs/reports.md names
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lab import model
 from lab.model import Json, Kind, Word
-from lab.report import coverage
-from lab.report.data import BROKEN, RunData
+from lab.report import coverage, legs
+from lab.report.data import BROKEN, LegInfo, RunData
 from lab.report.statistics import Quantiles, quantiles, upper_bound
 
 EXIT_PASS = 0
@@ -76,6 +76,8 @@ class Summary:
     no_work: tuple[str, ...]
     interrupted: bool
     exit_code: int
+    cells: dict[str, dict[str, dict[str, str]]] = field(default_factory=dict)  # layer -> cell -> journal mode -> word
+    not_offered: tuple[LegInfo, ...] = ()
 
 
 def summarise(data: RunData) -> Summary:
@@ -112,6 +114,8 @@ def summarise(data: RunData) -> Summary:
         no_work=no_work,
         interrupted=data.interrupted,
         exit_code=_exit_code(data, bool(no_work or missed)),
+        cells=_cells(data),
+        not_offered=tuple(leg for leg in legs.shown(data) if not leg.offered),
     )
 
 
@@ -130,6 +134,13 @@ def _layer(data: RunData, storage: str) -> Layer:
         recovery=quantiles([ms for r in judged for ms in r.recovery_ms]),
         bound=_bound(data, storage),
     )
+
+
+def _cells(data: RunData) -> dict[str, dict[str, dict[str, str]]]:
+    words: dict[str, dict[str, dict[str, str]]] = {}
+    for (cell, mode, storage), outcome in legs.outcomes(data).items():
+        words.setdefault(storage, {}).setdefault(cell, {})[mode] = outcome.word
+    return words
 
 
 def _verdicts(data: RunData, storage: str | None) -> dict[str, int]:
@@ -164,6 +175,10 @@ def _exit_code(data: RunData, lacks_evidence: bool) -> int:
 
 def to_json(summary: Summary) -> Json:
     """The content of `summary.json`."""
+    refused = [
+        {"cell": leg.cell, "journal_mode": leg.journal_mode, "reason": leg.reason} for leg in summary.not_offered
+    ]
+    of_cells = {"cells": summary.cells, "not_offered": refused} if summary.cells else {}
     return {
         "run": summary.run,
         "campaign": summary.campaign,
@@ -195,4 +210,5 @@ def to_json(summary: Summary) -> Json:
         "no_work": list(summary.no_work),
         "interrupted": summary.interrupted,
         "exit_code": summary.exit_code,
+        **of_cells,
     }

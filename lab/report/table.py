@@ -21,6 +21,22 @@ def align(rows: Sequence[Sequence[str]], left: int = 1, gap: str = "  ") -> list
     ]
 
 
+def in_parts(rows: Sequence[Sequence[str]], left: int) -> list[list[str]]:
+    """The rows as lines, in as many tables as fit the width; the first `left` columns stand in each."""
+    parts, rest = [], list(range(left, len(rows[0])))
+    while rest:
+        count = len(rest)
+        while count > 1 and max(map(len, _columns(rows, left, rest[:count]))) > WIDTH:
+            count -= 1
+        parts.append(_columns(rows, left, rest[:count]))
+        rest = rest[count:]
+    return parts
+
+
+def _columns(rows: Sequence[Sequence[str]], left: int, others: Sequence[int]) -> list[str]:
+    return align([[*row[:left], *(row[n] for n in others)] for row in rows], left)
+
+
 def labelled(label: str, text: str, indent: int = 0, width: int = LABEL) -> list[str]:
     """`label     text`, wrapped and hung under the text; a word longer than a line is kept whole, to be copied."""
     start = " " * indent + label.ljust(width)

@@ -11,7 +11,7 @@ import re
 from typing import Any
 
 from lab.model import Json, Result, Trial, Verdict
-from lab.report.data import RunData
+from lab.report.data import LegInfo, RunData
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
@@ -44,8 +44,9 @@ def percent(share: float) -> str:
 
 
 def points(trial: Trial) -> str:
-    """The crash points that the plan gave to a trial: `log.synced#4, then recovery.start#1`."""
-    return ", then ".join(map(str, trial.points)) or "no crash point"
+    """What the plan does to a trial: `log.synced#4, then recovery.start#1`, or `a race of 8`."""
+    race = f"a race of {trial.racers}" if trial.racers else "no crash point"
+    return ", then ".join(map(str, trial.points)) or race
 
 
 def tags(result: Result) -> str:
@@ -70,9 +71,11 @@ def one_line(text: str, limit: int = 0) -> str:
     return line if not limit or len(line) <= limit else line[: limit - 1] + "…"
 
 
-def promise(data: RunData, verdict: Verdict) -> str:
+def promise(data: RunData, verdict: Verdict, leg: LegInfo | None = None) -> str:
     """What was promised, from the subject's own file."""
-    faults = data.promises.get(verdict.property, ())
+    faults = data.promises.get(verdict.property, ()) if leg is None else leg.promised
+    if leg is not None and verdict.property in data.audits:
+        return f"nothing: {verdict.property} says whether it ran as asked, and it did not, so it counts for nothing"
     return f"{verdict.property} after {' or '.join(faults)}" if faults else f"{verdict.property}: by nobody"
 
 
@@ -81,15 +84,39 @@ def title(result: Result) -> str:
     return result.verdict.property or one_line(result.verdict.why) or "no reason recorded"
 
 
+def heading(data: RunData, result: Result) -> str:
+    """The title, in a cells campaign with the leg that it is of."""
+    leg, said = data.leg(result.trial), title(result)
+    if leg is None:
+        return said
+    return leg.name if said == leg.cell else f"{leg.name}: {said}"
+
+
+def promised(data: RunData, name: str) -> str:
+    """After which faults a property holds by the subject's own word, and in which journal modes not."""
+    if name in data.audits:
+        return "no promise: a difference makes the trial invalid"
+    mine = [leg for leg in data.legs if leg.cell == name and leg.offered]
+    faults = ", ".join(data.promises.get(name, ()))
+    without = [leg.journal_mode for leg in mine if not leg.promised]
+    if not faults or (mine and len(without) == len(mine)):
+        return "nothing: a loss is a note"
+    return faults + (f"; nothing in {', '.join(without)}: a loss is a note" if without else "")
+
+
 def details(data: RunData, result: Result) -> list[tuple[str, str]]:
     """A red trial in labelled lines, all that is needed to understand and to repeat it."""
     trial, verdict = result.trial, result.verdict
     known_tags = f"; {tags(result)}" if tags(result) else ""
     lines = [("point", f"{points(trial)}  (workload {trial.workload}{known_tags})")]
+    leg = data.leg(trial)
+    if leg is not None:
+        lines.append(("cell", f"{leg.cell} in journal mode {leg.journal_mode} on {trial.storage}"))
+        lines.append(("clause", leg.clause))
     if len(result.hits) < len(trial.points):
         lines.append(("killed at", ", then ".join(map(str, result.hits)) or "nothing: it was never killed"))
     if verdict.property:
-        lines.append(("promised", promise(data, verdict)))
+        lines.append(("promised", promise(data, verdict, leg)))
     if others := [name for name in verdict.broken if name != verdict.property]:
         lines.append(("also broke", ", ".join(others)))
     if verdict.why and verdict.why != title(result):

@@ -1,0 +1,172 @@
+"""What became of each leg of a cells campaign: cell by journal mode by layer. Pure; nothing of any other campaign.
+
+A leg is one cell in one journal mode. Its word is the worst of its trials on one layer, so that no pass hides a loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lab.model import Kind, Result, Word
+from lab.report.data import JUDGED, SEVERITY, LegInfo, RunData
+from lab.report.table import in_parts, labelled
+from lab.report.text import plural
+
+NOT_OFFERED = "not offered"  # the subject has no such thing, and says why: no evidence, and not red
+NOT_RUN = "not run"  # none of its trials has finished
+NO_LEG = "–"  # the campaign does not have this cell in this mode
+EACH = "each layer"
+LEGEND = "the worst verdict of a leg, and how many of its trials on one layer ended so; – is no leg"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One leg on one layer."""
+
+    leg: LegInfo
+    storage: str
+    planned: int
+    results: tuple[Result, ...]
+
+    @property
+    def worst(self) -> Result | None:
+        """The first of its trials that ended worst."""
+        return min(self.results, key=lambda r: SEVERITY.index(r.verdict.word), default=None)
+
+    @property
+    def word(self) -> str:
+        if not self.leg.offered:
+            return NOT_OFFERED
+        return self.worst.verdict.word.value if self.worst else NOT_RUN
+
+    def __str__(self) -> str:
+        """`pass 3` if all of its trials did, `violation 1 of 3`."""
+        if self.worst is None:
+            return self.word
+        count = sum(r.verdict.word is self.worst.verdict.word for r in self.results)
+        return f"{self.word} {count:,}" + (f" of {self.planned:,}" if count != self.planned else "")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One cell on one layer, or on each where all came to the same: an outcome for every mode, None where no leg is."""
+
+    cell: str
+    layer: str
+    outcomes: tuple[Outcome | None, ...]
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return tuple(str(outcome) if outcome else NO_LEG for outcome in self.outcomes)
+
+
+def shown(data: RunData) -> tuple[LegInfo, ...]:
+    """The legs that the campaign is about: all, or those that a planted bug is tried in."""
+    planned = {t.workload for t in data.trials if t.kind is Kind.POINT}
+    return tuple(leg for leg in data.legs if not data.is_of_a_bug or leg.workload in planned)
+
+
+def modes(data: RunData) -> tuple[str, ...]:
+    """The journal modes, in the order in which they were asked for."""
+    return tuple(dict.fromkeys(leg.journal_mode for leg in shown(data)))
+
+
+def cells(data: RunData) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(leg.cell for leg in shown(data)))
+
+
+def outcomes(data: RunData) -> dict[tuple[str, str, str], Outcome]:
+    """(cell, journal mode, layer) -> what became of it."""
+    return {
+        (leg.cell, leg.journal_mode, storage): Outcome(
+            leg,
+            storage,
+            sum(t.kind is Kind.POINT and (t.workload, t.storage) == (leg.workload, storage) for t in data.trials),
+            tuple(r for r in data.points(storage) if r.trial.workload == leg.workload),
+        )
+        for leg in shown(data)
+        for storage in data.storages
+    }
+
+
+def rows(data: RunData) -> tuple[Row, ...]:
+    """The table, a row for each cell on each layer."""
+    found, columns = outcomes(data), modes(data)
+    return tuple(
+        Row(cell, storage, tuple(found.get((cell, mode, storage)) for mode in columns))
+        for cell in cells(data)
+        for storage in data.storages
+    )
+
+
+def folded(data: RunData) -> list[Row]:
+    """The table with one row for a cell that came to the same on each of several layers: what differs stands out."""
+    table: list[Row] = []
+    for cell in cells(data):
+        mine = [row for row in rows(data) if row.cell == cell]
+        same = len(mine) > 1 and len({row.words for row in mine}) == 1
+        table += [Row(cell, EACH, mine[0].outcomes)] if same else mine
+    return table
+
+
+def refusals(data: RunData) -> dict[str, str]:
+    """Reason -> what is not offered for it: `delete, off in 6 cells`."""
+    grouped: dict[str, list[LegInfo]] = {}
+    for leg in shown(data):
+        if not leg.offered:
+            grouped.setdefault(leg.reason, []).append(leg)
+    return {reason: _said(legs) for reason, legs in grouped.items()}
+
+
+def _said(legs: Sequence[LegInfo]) -> str:
+    names = list(dict.fromkeys(leg.cell for leg in legs))
+    said = names[0] if len(names) == 1 else plural(len(names), "cell")
+    return f"{', '.join(dict.fromkeys(leg.journal_mode for leg in legs))} in {said}"
+
+
+def noted(data: RunData) -> dict[LegInfo, tuple[Result, ...]]:
+    """Leg -> its trials that lost what nobody promised to keep, for the legs that have some."""
+    found: dict[LegInfo, list[Result]] = {}
+    for result in data.points():
+        leg = data.leg(result.trial)
+        if leg and result.verdict.word is Word.NOTE:
+            found.setdefault(leg, []).append(result)
+    return {leg: tuple(found[leg]) for leg in shown(data) if leg in found}
+
+
+def idle(data: RunData) -> list[str]:
+    """Legs that could be green by doing nothing: nothing was killed in them, or their cell compared nothing."""
+    if data.is_of_a_bug:
+        return []
+    missing: dict[tuple[str, str], list[str]] = {}
+    for outcome in outcomes(data).values():
+        if outcome.leg.offered and (why := _idle(outcome)):
+            missing.setdefault((outcome.leg.name, why), []).append(outcome.storage)
+    return [f"{name} {why} on {', '.join(storages)}" for (name, why), storages in missing.items()]
+
+
+def _idle(outcome: Outcome) -> str:
+    judged = [r for r in outcome.results if r.verdict.word in JUDGED]
+    if not outcome.planned:
+        return "has no trial"
+    if not any(r.hits for r in judged):
+        return "was not killed"
+    if not any(r.verdict.facts.get(outcome.leg.cell) for r in judged):
+        return "checked no fact"
+    return ""
+
+
+def lines(data: RunData) -> list[str]:
+    """The table for a terminal, in as many parts as its modes need; then why something is not offered."""
+    if not data.legs:
+        return []
+    head, table, before = ["cell", "layer", *modes(data)], [], ""
+    for row in folded(data):
+        table.append(["" if row.cell == before else row.cell, row.layer, *row.words])
+        before = row.cell
+    text = [line for part in in_parts([head, *table], left=2) for line in (*part, "")][:-1]
+    text += labelled("legs", LEGEND)
+    for reason, what in refusals(data).items():
+        text += labelled(NOT_OFFERED, f"{what}: {reason}", width=len(NOT_OFFERED) + 2)
+    return [*text, ""]
