@@ -88,6 +88,16 @@ def test_no_log_between_records_hides_one(parts: list[bytes | int]) -> None:
     assert [hit.n for hit in parser.hits] == [p for p in parts if isinstance(p, int)]
 
 
+def test_only_acknowledgements_are_answers() -> None:
+    """Planted: a moment counts what was asked, or a refusal. It is a kill after the n-th `ok`."""
+    types = ("ok", "invoke", "ok", "fail", "info", "invoke")
+    parser = parsed(
+        b"".join(record(op="append", type=kind, id=n) for n, kind in enumerate(types)), record(hit="a.b", n=1)
+    )
+    assert (parser.answers, len(parser.history), len(parser.hits)) == (2, 6, 1)
+    assert parsed(b"\x1e" + json.dumps({"lab": "other", "op": "append", "type": "ok"}).encode() + b"\n").answers == 0
+
+
 def test_a_record_that_is_cut_off_by_another_is_log_and_hides_nothing() -> None:
     """A child that died in the middle of its record must not take the parent's with it (RFC 7464)."""
     parser = parsed(b'\x1e{"lab":"c0ff' + record(hit="a.b", n=1))

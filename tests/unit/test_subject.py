@@ -158,6 +158,10 @@ WRONG = [
     ("hooks.toml", "meaning = ", "means = ", "hook.0.means: unknown key"),
     ("hooks.toml", 'name = "log.synced"', 'name = "log.a>b"', "hook.0.name: "),
     ("hooks.toml", 'name = "log.synced"', 'name = "log#1"', "hook.0.name: "),
+    ("hooks.toml", 'name = "intent.sent"', 'name = "answer"', "lists 'answer', which is the name of a moment"),
+    ("subject.toml", "memory_mb", "race = []\nmemory_mb", "subject.race: "),
+    ("subject.toml", '["verify", "mine"]', '["verify", "mine"]\naudits = "mode"', "verifier.audits: "),
+    ("bugs.toml", '{class = "once"}', '{class = "once"}\nworkload = {seed = 7}', "bug.0.workload.seed: "),
     ("bugs.toml", '"log.synced"', '"log.synce"', "bug torn names the hook 'log.synce'"),
     ("bugs.toml", "> recovery.done", "> recovery.over", "bug torn names the hook 'recovery.over'"),
     ("bugs.toml", '"durable"', '"durabel"', "bug torn names the property 'durabel'"),
@@ -200,6 +204,20 @@ def test_an_unknown_name_lists_the_subjects_that_are_built_in(monkeypatch: pytes
         load("kernal")
     with pytest.raises(UsageError, match=r"cannot read kernal/x\.toml"):
         load("kernal/x.toml")
+
+
+def test_what_a_session_store_adds_is_read(tmp_path: Path) -> None:
+    """A `race` command, audits that a bug may break, and the workloads that a bug shows in; all may be left out."""
+    plain = loaded(tmp_path)
+    assert (plain.subject.race, plain.verifier.audits, plain.bug("torn").workload) == (None, (), {})
+    text = SUBJECT.replace("memory_mb", 'race = ["mine", "race"]\nmemory_mb')
+    text = text.replace('["verify", "mine"]', '["verify", "mine"]\naudits = ["journal-mode"]')
+    bug = BUGS.replace('"durable"', '"journal-mode"').replace("canary", 'workload = {journal_mode = "delete"}\ncanary')
+    (tmp_path / "subject.toml").write_text(text)
+    (tmp_path / "bugs.toml").write_text(bug)
+    subject = load(str(tmp_path))
+    assert (subject.subject.race, subject.verifier.audits) == (("mine", "race"), ("journal-mode",))
+    assert (subject.bug("torn").property, subject.bug("torn").workload) == ("journal-mode", {"journal_mode": "delete"})
 
 
 def test_an_unknown_bug_lists_those_there_are(tmp_path: Path) -> None:
