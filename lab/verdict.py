@@ -114,7 +114,7 @@ def _broken_count_of_kills(evidence: Evidence) -> Iterator[str]:
     failure = evidence.failure
     judged = bool(evidence.looks) or failure is None or failure.word is Word.VIOLATION
     if evidence.trial.kind is not Kind.PROBE:
-        if judged and not killed and evidence.trial.points:
+        if judged and not killed and not (evidence.trial.racers and not evidence.trial.points):
             yield "nothing was killed"
     elif killed:
         yield f"it reached {killed[0].armed}, which is not in the census: the enumeration is not complete"
