@@ -100,12 +100,16 @@ def scripts(subject: Subject, seed: int, options: Options) -> tuple[tuple[Leg, .
                 continue
             legs.append(Leg(cell.name, mode, len(workloads)))
             workloads.append(session_cells.generate(seed, cell.name, mode, "nightly" if options.nightly else "ci"))
+    for bug in _planted(subject, options):
+        _leg_of(bug, legs)
     return tuple(legs), Scripts(session_cells.prepared(seed), tuple(workloads))
 
 
 def census(setting: Setting, crew: Crew, options: Options, legs: Sequence[Leg]) -> dict[int, tuple[Hit, ...]]:
     """Per workload every hit and every answer, taken on the first and the last layer, and refused if they differ."""
     ends = (options.storages[0], options.storages[-1])
+    if options.bug is not None:
+        legs = [_leg_of(setting.subject.bug(options.bug), legs)]
     tasks = [(leg.workload, storage) for leg in legs if leg.workload is not None for storage in ends]
     taken: dict[int, list[tuple[Hit, ...]]] = {}
     for workload, hits in crew.all(
@@ -147,7 +151,7 @@ def make_plan(setting: Setting, options: Options, legs: Sequence[Leg], found: di
         )
     ]
     covers = sorted({point.hook for _, points, _ in draws for point in points if not point.is_moment})
-    canaries = [bug for bug in setting.subject.bugs if bug.canary]
+    canaries = _planted(setting.subject, options)
     for bug in canaries:
         tries = _bug_points(setting, bug, legs, found)[:CANARY_TRIES]
         for storage in options.storages:
@@ -168,14 +172,27 @@ def _bug_plan(
     return Plan(tuple(trials), 0, (), whole=len(trials))
 
 
+def _planted(subject: Subject, options: Options) -> list[Bug]:
+    """The one bug that was asked for, or the canaries."""
+    return [subject.bug(options.bug)] if options.bug is not None else [bug for bug in subject.bugs if bug.canary]
+
+
+def _leg_of(bug: Bug, legs: Sequence[Leg]) -> Leg:
+    """The leg that a planted bug shows in. Raises UsageError if it has none here: nothing could catch it."""
+    wanted = {"cell": bug.property, "journal_mode": "default", **bug.workload}
+    for leg in legs:
+        if leg.workload is not None and {"cell": leg.cell, "journal_mode": leg.journal_mode} == wanted:
+            return leg
+    where = ", ".join(f"{key} {value}" for key, value in wanted.items())
+    raise UsageError(f"no leg of this campaign is the one that planted bug {bug.name} shows in: {where}")
+
+
 def _bug_points(
     setting: Setting, bug: Bug, legs: Sequence[Leg], found: dict[int, tuple[Hit, ...]]
 ) -> list[tuple[int, tuple[CrashPoint, ...]]]:
     """Crash points at which a planted bug may show, in the leg that is about it."""
-    wanted = {"cell": bug.property, "journal_mode": "default", **bug.workload}
-    leg = next((g for g in legs if {"cell": g.cell, "journal_mode": g.journal_mode} == wanted), None)
-    if leg is None or leg.workload is None:
-        raise UsageError(f"no leg of this campaign is the one that planted bug {bug.name} shows in: {wanted}")
+    leg = _leg_of(bug, legs)
+    assert leg.workload is not None
     cell = next(cell for cell in CELLS if cell.name == leg.cell)
     rng = random.Random(f"{setting.seed}/bugs/{bug.name}")
     pool = [points for place in bug.points for points in _candidates(cell, place, found[leg.workload])]

@@ -91,7 +91,8 @@ def test_what_a_store_does_not_offer_is_a_leg_with_its_reason_and_no_trial(tmp_p
     no_forks = of_a_file(
         tmp_path, '[not_offered]\nfork-determinism = "it has no forks"\n' + without("fork-determinism")
     )
-    legs, written = scripts(no_forks, 3, CI)
+    bugs = tuple(bug for bug in no_forks.bugs if bug.property != "fork-determinism")
+    legs, written = scripts(no_forks.model_copy(update={"bugs": bugs}), 3, CI)
     assert {leg.reason for leg in legs if leg.cell == "fork-determinism"} == {"it has no forks"}
     assert "fork-determinism" not in {w["cell"] for w in written.killed}
 
@@ -235,14 +236,22 @@ def test_a_run_of_one_bug_is_of_that_bug_alone_in_the_workload_that_it_names() -
 
 
 def test_a_bug_that_no_leg_is_about_is_said() -> None:
-    """Planted: a bug in a mode that CI does not run: no trial, and nothing that could miss it."""
+    """Planted: a bug in a mode that CI does not run: no trial, and nothing that could miss it.
+
+    It is said before anything runs, of a canary and of `--bug`; and nightly, which has that leg, does not say it.
+    """
     store = load("sessions")
     rare = Bug(
         name="rare", meaning="m", property="prefix-durability", points=("append.before",),
         workload={"journal_mode": "persist"}, canary=True,
     )  # fmt: skip
-    with pytest.raises(UsageError, match=r"planted bug rare .*'persist'"):
-        planned(store.model_copy(update={"bugs": (rare,)}))
+    with pytest.raises(UsageError, match=r"planted bug rare shows in: .* persist"):
+        scripts(store.model_copy(update={"bugs": (rare,)}), 3, CI)
+    unsaid = store.model_copy(update={"bugs": (rare.model_copy(update={"canary": False}),)})
+    scripts(unsaid, 3, CI)
+    with pytest.raises(UsageError, match="no leg"):
+        scripts(unsaid, 3, dataclasses.replace(CI, bug="rare"))
+    scripts(unsaid, 3, dataclasses.replace(NIGHTLY, bug="rare"))
 
 
 def test_a_long_story_is_first_tried_at_its_end() -> None:
