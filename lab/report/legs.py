@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from lab.model import Kind, Result, Word
 from lab.report.data import JUDGED, SEVERITY, LegInfo, RunData
 from lab.report.table import in_parts, labelled
-from lab.report.text import plural
+from lab.report.text import one_line, plural
 
 NOT_OFFERED = "not offered"  # the subject has no such thing, and says why: no evidence, and not red
 NOT_RUN = "not run"  # none of its trials has finished
@@ -168,5 +168,5 @@ def lines(data: RunData) -> list[str]:
     text = [line for part in in_parts([head, *table], left=2) for line in (*part, "")][:-1]
     text += labelled("legs", LEGEND)
     for reason, what in refusals(data).items():
-        text += labelled(NOT_OFFERED, f"{what}: {reason}", width=len(NOT_OFFERED) + 2)
+        text += labelled(NOT_OFFERED, one_line(f"{what}: {reason}"), width=len(NOT_OFFERED) + 2)
     return [*text, ""]

@@ -106,5 +106,7 @@ def _trial(data: RunData, result: Result) -> list[str]:
     differs, trial, what = result.verdict.differs, result.trial, text.heading(data, result)
     if differs:
         what += f": {differs.fact} expected {text.value(differs.expected)}, found {text.value(differs.found)}"
+    elif data.leg(trial) and result.verdict.why:
+        what += f": {result.verdict.why}"
     said = [text.ident(trial), trial.storage, result.verdict.word.value, text.points(trial), text.one_line(what, 300)]
     return [*map(escape, said), f"`lab replay {data.run} {text.ident(trial)}`"]

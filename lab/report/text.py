@@ -45,8 +45,9 @@ def percent(share: float) -> str:
 
 def points(trial: Trial) -> str:
     """What the plan does to a trial: `log.synced#4, then recovery.start#1`, or `a race of 8`."""
-    race = f"a race of {trial.racers}" if trial.racers else "no crash point"
-    return ", then ".join(map(str, trial.points)) or race
+    said = ", then ".join(map(str, trial.points))
+    race = f"a race of {trial.racers}" if trial.racers else ""
+    return ", with ".join(part for part in (said, race) if part) or "no crash point"
 
 
 def tags(result: Result) -> str:
@@ -85,11 +86,11 @@ def title(result: Result) -> str:
 
 
 def heading(data: RunData, result: Result) -> str:
-    """The title, in a cells campaign with the leg that it is of."""
-    leg, said = data.leg(result.trial), title(result)
+    """The title of a red trial or a note; in a cells campaign its leg, and the property if that is another."""
+    leg, name = data.leg(result.trial), result.verdict.property
     if leg is None:
-        return said
-    return leg.name if said == leg.cell else f"{leg.name}: {said}"
+        return title(result)
+    return f"{leg.name}: {name}" if name not in ("", leg.cell) else leg.name
 
 
 def promised(data: RunData, name: str) -> str:
@@ -119,7 +120,7 @@ def details(data: RunData, result: Result) -> list[tuple[str, str]]:
         lines.append(("promised", promise(data, verdict, leg)))
     if others := [name for name in verdict.broken if name != verdict.property]:
         lines.append(("also broke", ", ".join(others)))
-    if verdict.why and verdict.why != title(result):
+    if verdict.why and verdict.why != heading(data, result):
         lines.append(("why", one_line(verdict.why)))
     if verdict.differs:
         where = f"  (look: {verdict.look})" if verdict.look else ""
