@@ -101,7 +101,7 @@ def replay(name: str, trial: int, times: int, keep: bool, say: Say) -> int:
     if not found:
         raise UsageError(f"run {record.path.name} has no trial {trial}", f"`lab show {record.path.name}` lists them.")
     recorded = {r.trial.ident: r.verdict for r in record.results()}.get(trial)
-    points = " then ".join(str(point) for point in found[0].points)
+    points = " then ".join(str(point) for point in found[0].points) or f"a race of {found[0].racers}"
     say(f"replay   trial {trial} of {record.path.name}: {points} on {found[0].storage}")
     same = 0
     with interruptible(say) as stop, old_stage(record, (found[0].storage,), 1, stop, keep=keep) as stage:
