@@ -25,6 +25,7 @@ from lab.plan import Plan
 from lab.prepare import Scripts, prepare, promises_of, rules_of
 from lab.record import Header, Record, new_run_id
 from lab.run import run_plan
+from lab.storage import LAYERS
 from lab.storage.base import StorageLayer
 from lab.stored import recorded_subject
 from lab.subject import Subject
@@ -208,4 +209,7 @@ def checked(request: Request) -> Subject:
         subject.bug(request.bug)
     if len(set(request.storages)) != len(request.storages):
         raise UsageError("a storage layer is named twice")
+    for name in request.storages:
+        if name not in LAYERS:
+            raise UsageError(f"no storage layer {name!r}", f"There are: {', '.join(LAYERS)}.")
     return subject
