@@ -1,4 +1,5 @@
-# Two commands: `make lab-ci` (500 crash points on each of three storage layers) and `make test` (the lab's own tests).
+# Two commands: `make lab-ci` (conformance cells, then 500 crash points, on each of three storage layers) and `make test`
+# (the lab's own tests).
 # Each sets up what is missing by itself, on a bare Debian too; what that is, and where it goes: docs/ci.md
 # LAB_SEED, LAB_POINTS, LAB_STORAGE, LAB_WORKERS and LAB_SHARD override the defaults: LAB_SEED=7 make lab-ci
 
@@ -8,11 +9,15 @@ POINTS  := "$${LAB_POINTS:-500}"
 
 .PHONY: lab-ci lab-nightly test lint setup clean
 
+# Both campaigns run, whatever the first says; the matrix last, so that `latest` is its record.
 lab-ci: setup
-	@$(LAB) run matrix --storage $(STORAGE) --points $(POINTS)
+	@red=0; $(LAB) run cells --storage $(STORAGE) || red=$$?; \
+	$(LAB) run matrix --storage $(STORAGE) --points $(POINTS) || red=$$?; exit $$red
 
+# The cells are not split: the first shard runs all of them.
 lab-nightly: setup
-	@$(LAB) run matrix --storage $(STORAGE) --exhaustive $(if $(LAB_SHARD),--shard $(LAB_SHARD))
+	@red=0; case "$(LAB_SHARD)" in ''|1/*) $(LAB) run cells --storage $(STORAGE) --nightly || red=$$?;; esac; \
+	$(LAB) run matrix --storage $(STORAGE) --exhaustive $(if $(LAB_SHARD),--shard $(LAB_SHARD)) || red=$$?; exit $$red
 
 test: lint setup
 	@.venv/bin/pytest -v --durations=10
