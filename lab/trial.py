@@ -258,9 +258,9 @@ class _Life:
 
     def _race(self, stack: ExitStack, volume: Volume, socket: str) -> None:
         """Start every racer, release them at once when all stand at their barrier, and wait for each to end."""
+        numbers = range(1, self._trial.racers + 1)
+        racers = [self._start(stack, volume, socket, None, racer=number) for number in numbers]
         with self._phase("race"):
-            numbers = range(1, self._trial.racers + 1)
-            racers = [self._start(stack, volume, socket, None, racer=number) for number in numbers]
             for racer in racers:
                 hit = racer.wait_hit(self._deadlines.hook, f"racer {racer.seen.racer} to be ready")
                 if hit is None or not hit.barrier or hit.hook != RACE_READY:

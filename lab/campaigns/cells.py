@@ -99,7 +99,9 @@ def scripts(subject: Subject, seed: int, options: Options) -> tuple[tuple[Leg, .
                 legs.append(Leg(cell.name, mode, None, reason))
                 continue
             legs.append(Leg(cell.name, mode, len(workloads)))
-            workloads.append(session_cells.generate(seed, cell.name, mode, "nightly" if options.nightly else "ci"))
+            workload = session_cells.generate(seed, cell.name, mode, "nightly" if options.nightly else "ci")
+            at_moments = ANSWER in offered.points[cell.name]
+            workloads.append(session_cells.outlasting(workload) if at_moments else workload)
     for bug in _planted(subject, options):
         _leg_of(bug, legs)
     return tuple(legs), Scripts(session_cells.prepared(seed), tuple(workloads))
@@ -211,14 +213,14 @@ def _candidates(cell: Cell, place: str, hits: Sequence[Hit]) -> Iterator[tuple[C
 
 
 def _moments(cell: Cell, hits: Sequence[Hit]) -> Sequence[Hit]:
-    """From where enough has been acknowledged to half way to the end: the writer must outlive the kill's own delay."""
-    answers = [hit for hit in hits if hit.hook == ANSWER]
+    """From where enough has been acknowledged to the end of the story, which `outlasting` put there."""
+    answers = [hit for hit in hits if hit.hook == ANSWER][: -session_cells.TAIL]
     low = len(answers) // 5
     if cell.least is not None:
         op, least = cell.least
         acknowledged = accumulate(hit.tags["op"] == op for hit in answers)
         low = next((at for at, count in enumerate(acknowledged) if count >= least), len(answers))
-    return answers[low : (low + len(answers)) // 2]
+    return answers[low:]
 
 
 def _late_hits(cell: Cell, hook: str, hits: Sequence[Hit]) -> Iterator[Hit]:

@@ -19,7 +19,7 @@ from lab.plan import Plan
 from lab.prepare import promises_of, rules_of
 from lab.subject import Bug, Subject, load
 from lab.worker import Setting
-from lab.workloads.session_cells import RACERS
+from lab.workloads.session_cells import RACERS, TAIL
 
 LAYERS = ("ext4", "tmpfs")
 CI = Options(LAYERS, nightly=False, bug=None)
@@ -169,16 +169,19 @@ def test_a_kill_comes_late_enough_for_what_the_cell_must_have_seen(store: Subjec
 
 @pytest.mark.parametrize("seed", range(8))
 def test_a_moment_leaves_the_writer_work_to_outlive_the_kills_delay(seed: int) -> None:
-    """Planted: a moment at the last answer. The process has ended before the kill, and the trial is invalid."""
+    """Found: 45 answers of hermes-agent's store were over before the kill came, and the trial was invalid."""
     store = load("hermes")
     legs, found = census_of(store, CI, seed)
     moments = [t for t in planned(store, CI, seed).trials if t.points and t.points[0].is_moment]
     assert {cell_of(legs, t) for t in moments} == {c for c, p in store_cells(store).points.items() if ANSWER in p}
     for trial in moments:
         answers = [h for h in found[trial.workload] if h.hook == ANSWER]
-        low = len(answers) // 5
-        assert low < trial.points[0].occurrence
-        assert len(answers) - trial.points[0].occurrence >= min(8, len(answers) // 3), trial
+        behind = answers[trial.points[0].occurrence :]
+        assert len(behind) >= TAIL, trial
+        assert trial.points[0].occurrence > (len(answers) - TAIL) // 5, "what is hardly begun has little to lose"
+        assert {h.tags["op"] for h in behind[-TAIL:]} == {"append"}
+    hooked = scripts(load("sessions"), seed, CI)[1].killed
+    assert all("meanwhile" not in json.dumps(workload) for workload in hooked), "a hook stands still: it needs no tail"
 
 
 def test_a_place_that_no_run_reaches_is_an_error_and_no_smaller_plan() -> None:

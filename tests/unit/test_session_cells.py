@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from lab.campaigns import cells_data
 from lab.workloads import FAMILIES
-from lab.workloads.session_cells import CELLS, JOURNAL_MODES, KIND, RACERS, generate, prepared
+from lab.workloads.session_cells import CELLS, JOURNAL_MODES, KIND, RACERS, TAIL, generate, outlasting, prepared
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "images" / "verifier"))
@@ -163,6 +163,23 @@ def test_there_is_enough_of_what_a_cell_counts_and_some_left_to_be_killed_at(see
     assert counts["nightly"]["append"] >= 29_500
     rotations = Counter(op["op"] for op in generate(seed, "rotation-atomicity", "wal")["work"])
     assert rotations["rotate"] >= rotation_atomicity.ENOUGH + 10
+
+
+def test_what_is_behind_a_story_is_valid_and_fits_and_changes_nothing_of_it() -> None:
+    """Planted: a tail that touches the story's sessions, or one whose texts are not unique."""
+    for cell in CELLS:
+        story = generate(7, cell, "wal")
+        longer = outlasting(story)
+        assert longer["work"][: len(story["work"])] == story["work"]
+        assert {**longer, "work": story["work"]} == story
+        played = Played()
+        ops = expanded(longer["work"])
+        for op in ops:
+            played.play(op)
+        assert len(ops) == len(expanded(story["work"])) + TAIL + 1
+        assert len(played.messages["meanwhile"]) == TAIL
+        assert max(played.contents.values()) == 1
+        assert len(json.dumps(longer)) < MAX_WORKLOAD_BYTES
 
 
 def test_a_journal_mode_that_sqlite_does_not_have_is_refused() -> None:
