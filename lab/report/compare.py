@@ -41,7 +41,7 @@ def _within(data: RunData) -> list[str]:
         lines += [*_columns([layer.storage for layer in shown], shown, [data] * len(shown)), ""]
     for block in (layers_of_legs(data), modes_of_cells(data)):
         lines += [*block, ""] if block else []
-    lines += _differing([(s, _by_key(data, s)) for s in data.storages])
+    lines += _differing(data, [(s, _by_key(data, s)) for s in data.storages])
     return lines
 
 
@@ -62,7 +62,7 @@ def _between(first: RunData, second: RunData) -> list[str]:
         return [*lines, *labelled("points", "not compared one by one: another seed or subject means other workloads")]
     both = [s for s in here if s in there]
     pairs = [[(f"{s} A", _by_key(first, s)), (f"{s} B", _by_key(second, s))] for s in both]
-    return lines + [line for pair in pairs for line in _differing(pair)]
+    return lines + [line for pair in pairs for line in _differing(first, pair)]
 
 
 def _columns(names: Sequence[str], layers: Sequence[Layer], runs: Sequence[RunData]) -> list[str]:
@@ -107,7 +107,7 @@ def _by_key(data: RunData, storage: str) -> dict[Key, Result]:
     return {(r.trial.workload, r.trial.points, r.trial.fault): r for r in data.points(storage)}
 
 
-def _differing(columns: Sequence[tuple[str, dict[Key, Result]]]) -> list[str]:
+def _differing(data: RunData, columns: Sequence[tuple[str, dict[Key, Result]]]) -> list[str]:
     """The points that more than one column tried and that ended differently; reds first."""
     if len(columns) < 2:
         return []
@@ -124,8 +124,9 @@ def _differing(columns: Sequence[tuple[str, dict[Key, Result]]]) -> list[str]:
     )
     for _, key, ended in found[:LISTED]:
         said = ", ".join(f"{name} {word}" for name, word in ended)
-        what = points(next(column[key] for _, column in columns if key in column).trial)
-        lines += labelled("≠", one_line(f"{what} (workload {key[0]}): {said}"))
+        trial = next(column[key] for _, column in columns if key in column).trial
+        leg = data.leg(trial)
+        lines += labelled("≠", one_line(f"{points(trial)} ({leg.name if leg else f'workload {key[0]}'}): {said}"))
     if len(found) > LISTED:
         lines += labelled("", f"and {len(found) - LISTED:,} more")
     return lines

@@ -327,7 +327,7 @@ def test_a_race_is_called_one_in_every_view():
     texts += [junit.render(data, summarise(data)), markdown.render(data, summarise(data))]
     assert all("a race of 8" in text for text in texts)
     assert not any("no crash point" in text for text in texts)
-    assert "a race of 8 (workload 2): ext4 pass, tmpfs violation" in compare(data)
+    assert "a race of 8 (consume-once@default): ext4 pass, tmpfs violation" in compare(data)
 
 
 def test_layers_and_journal_modes_stand_side_by_side_and_what_differs_is_marked():
@@ -356,7 +356,7 @@ def test_every_link_of_the_page_leads_somewhere(make):
     anchors = set(re.findall(r' id="([^"]+)"', text))
     wanted = set(re.findall(r'<a href="#([^"]+)"', text))
     assert wanted <= anchors
-    assert bool(wanted) == (make in (green, red, nightly, interrupted, nothing_offered, of_a_bug))
+    assert wanted
 
 
 def test_the_page_shows_hooks_and_moments_without_blaming_the_others():
