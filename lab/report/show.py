@@ -105,7 +105,8 @@ def _processes(evidence: Evidence) -> list[str]:
 
 
 def _process(process: Process) -> list[str]:
-    lines = [f"process {process.number}: {one_line(' '.join(process.command), WIDTH - 14)}"]
+    racer = f" (racer {process.racer})" if process.racer else ""
+    lines = [f"process {process.number}{racer}: {one_line(' '.join(process.command), WIDTH - 14 - len(racer))}"]
     hit = _hit(process.hit) if process.hit else "none"
     lines += labelled("hook", f"armed {process.armed or 'none'}; hit {hit}", indent=2)
     killed = "SIGKILL sent" if process.killed else "not killed by the lab"

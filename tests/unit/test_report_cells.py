@@ -13,7 +13,7 @@ from report_data import green as green_matrix
 from test_report_files import Elements
 
 from lab.campaigns.cells import Leg
-from lab.model import CrashPoint, Fact, Hit, Kind, LedgerCounts, Result, Trial, Verdict, Word
+from lab.model import CrashPoint, Evidence, Fact, Hit, Kind, LedgerCounts, Process, Result, Trial, Verdict, Word
 from lab.model import to_json as to_plain
 from lab.plan import Plan
 from lab.report import html, junit, legs, markdown
@@ -328,6 +328,16 @@ def test_a_race_is_called_one_in_every_view():
     assert all("a race of 8" in text for text in texts)
     assert not any("no crash point" in text for text in texts)
     assert "a race of 8 (consume-once@default): ext4 pass, tmpfs violation" in compare(data)
+
+
+def test_a_racer_is_told_from_the_other_processes():
+    """Who won is read from their exit codes: 0, 10, or a crash."""
+    result = next(r for r in green().results if r.trial.racers)
+    processes = (Process(1, ("store", "run"), None, exit_code=0), Process(2, ("store", "race"), None, racer=1))
+    evidence = Evidence(result.trial, "n", {}, (), processes, (), (), {}, "cells 1", 3, ())
+    text = show_trial(green(), result.trial.ident, evidence)
+    assert "process 1: store run" in text
+    assert "process 2 (racer 1): store race" in text
 
 
 def test_layers_and_journal_modes_stand_side_by_side_and_what_differs_is_marked():
