@@ -38,7 +38,7 @@ def judge(evidence: Evidence, promises: Mapping[str, tuple[str, ...]], audits: S
         return Verdict(failure.word, f"{failure.phase}: {failure.what}", name, (name,) if name else (), facts=facts)
     for missing in _unchecked(evidence, checked, audits):
         return Verdict(Word.INVALID, missing, facts=facts)
-    others = sorted({name for look in evidence.looks for name in look.properties} - {*promised, *audits})
+    others = sorted({name for look in evidence.looks for name in look.properties} - set(promised))
     for look, name, differs in _differences(evidence, others):
         return _differing(Word.NOTE, look, name, differs, evidence, facts)
     return Verdict(Word.PASS, facts=facts)

@@ -196,6 +196,14 @@ def test_a_place_that_no_run_reaches_is_an_error_and_no_smaller_plan() -> None:
         make_plan(setting(store), CI, legs, early)
 
 
+def test_a_hook_of_another_op_does_not_say_how_much_was_acknowledged(tmp_path: Path) -> None:
+    """Planted: the 51st append of a rotation story, which comes before its 40th rotation, counts as late enough."""
+    store = of_a_file(tmp_path, re.sub(r"(?m)^(rotation-atomicity\s*=).*$", r"\1 ['append.durable']", POINTS))
+    legs, found = census_of(store, CI)
+    with pytest.raises(LabError, match=r"cell rotation-atomicity: no run of sessions reaches append\.durable where"):
+        make_plan(setting(store), CI, legs, found)
+
+
 def test_a_race_is_planned_where_the_cell_races_and_the_store_has_a_command_for_it(store: Subject) -> None:
     """Planted: no race at all; a race of a store that has none, which would be eight crashes."""
     legs, _ = census_of(store, CI)
