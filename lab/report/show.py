@@ -28,7 +28,8 @@ class UnknownTrial(Exception):
 def show_run(data: RunData) -> str:
     """A run: where it ran, its end table, and a line for each trial that was not green."""
     lines = [f"run {data.run}  {data.campaign} of {data.subject}, seed {data.seed}", ""]
-    where = flat(data.environment)
+    packages = data.environment.get("packages", [])
+    where = flat({**data.environment, "packages": f"{len(packages)} of the base image, listed in run.json"})
     width = max((len(name) for name, _ in where), default=0) + 2
     lines += [line for name, said in where for line in labelled(name, one_line(said), width=width)]
     red = [r for r in data.ordered if r.verdict.word not in GREEN and r.trial.kind is not Kind.CANARY]
