@@ -14,6 +14,7 @@ from lab.campaigns.frame import Request, Stage, checked, new_stage
 from lab.crew import Stop
 from lab.engine.client import connect
 from lab.model import CrashPoint, Kind, Trial
+from lab.prepare import workloads
 from lab.storage.base import StorageLayer
 from lab.subject import VerifierTable
 from lab.trial import Outcome, run_trial
@@ -36,7 +37,8 @@ def engine() -> Iterator[docker.DockerClient]:
 def stage(engine: docker.DockerClient) -> Iterator[Stage]:
     """Services, layers, a worker and the prepared state of the misbehaving subject; nothing is left at the end."""
     request = Request("test", str(MISBEHAVING), 1, ("ext4", "tmpfs", "overlay"), 1, keep_evidence=False)
-    with new_stage(request, checked(request), 1, Stop(), print) as stage:
+    subject = checked(request)
+    with new_stage(request, subject, workloads(subject, request.seed, 1), Stop(), print) as stage:
         yield stage
     assert left(engine, stage.setting.run) == []
 
