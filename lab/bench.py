@@ -1,8 +1,9 @@
 """The lab's trial rate against the engine's own floor, in one run: what isolation costs, and what the lab adds to it.
 
-The floor of a trial is the engine's own cycle as often as a trial starts containers: create, attach, start, kill, wait,
-remove, hardened and without a network as the lab's are. No volume, no subject's work, no verifier. (Two of a trial's
-three containers end by themselves, which is cheaper than a kill: the lab may use that.)
+The floor of a trial is the engine's own cycle as often as a trial starts containers: create, attach, start, kill,
+wait, remove; hardened, without a network and with volumes mounted as the lab's are. No fresh filesystem, no subject's
+work, no verifier. (Two of a trial's three containers end by themselves, which is cheaper than a kill: the lab may use
+that.)
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ import uuid
 from collections.abc import Callable
 
 from lab.campaigns.frame import Request, checked, interruptible, new_stage
+from lab.campaigns.matrix import WORKLOADS
 from lab.crew import Crew
-from lab.engine.container import Container, Spec
+from lab.engine.container import Container, Mount, Spec
 from lab.engine.errors import LabError
-from lab.engine.services import LABEL_ROLE
+from lab.engine.services import LABEL_ROLE, SOCKETS
 from lab.engine.stream import LineParser
 from lab.model import Kind, Trial, Word
 from lab.plan import FirstPoint
@@ -36,9 +38,14 @@ def measure(trials: int, workers: int, as_json: bool, say: Callable[[str], None]
     quiet: Callable[[str], None] = (lambda _: None) if as_json else say
     floor_s = lab_s = 0.0
     subject = checked(request)
-    with interruptible(quiet) as stop, new_stage(request, subject, workloads(subject, 1, 1), stop, quiet) as stage:
-        (hits,) = stage.crew.all([0], lambda worker, n: take_census(stage.setting, worker, n, "tmpfs", None))
-        planned = _spread([FirstPoint(0, hit) for hit in hits], trials)
+    with (
+        interruptible(quiet) as stop,
+        new_stage(request, subject, workloads(subject, 1, WORKLOADS), stop, quiet) as stage,
+    ):
+        hits = stage.crew.all(range(WORKLOADS), lambda worker, n: _points(worker, n, stage.setting))
+        planned = _spread(
+            [point for workload in sorted(hits, key=lambda w: w[0].workload) for point in workload], trials
+        )
         blocks = [planned[n::BLOCKS] for n in range(BLOCKS)]
         for block in blocks:
             floor_s += _timed(stage.crew, block, lambda worker, trial: _floor(worker, stage.services.images.base))
@@ -57,10 +64,14 @@ def measure(trials: int, workers: int, as_json: bool, say: Callable[[str], None]
     say(f"ratio    {rates['ratio']:.2f} of the floor")
 
 
+def _points(worker: Worker, workload: int, setting: Setting) -> list[FirstPoint]:
+    return [FirstPoint(workload, hit) for hit in take_census(setting, worker, workload, "tmpfs", None)]
+
+
 def _spread(points: list[FirstPoint], count: int) -> list[Trial]:
     """`count` single-crash trials, evenly over the census and in turn over the layers."""
     chosen = [points[i * len(points) // count] for i in range(count)]
-    return [Trial(i + 1, Kind.POINT, LAYERS[i % len(LAYERS)], 0, (p.point,)) for i, p in enumerate(chosen)]
+    return [Trial(i + 1, Kind.POINT, LAYERS[i % len(LAYERS)], p.workload, (p.point,)) for i, p in enumerate(chosen)]
 
 
 def _timed(crew: Crew, block: list[Trial], do: Callable[[Worker, Trial], None]) -> float:
@@ -95,4 +106,5 @@ def _spec(worker: Worker, image: str) -> Spec:
         labels={**worker.labels, LABEL_ROLE: "floor"},
         user="1000:1000",
         network=f"container:{worker.holder}",
+        mounts=[Mount(worker.sockets_volume, path, read_only=True) for path in ("/data", SOCKETS)],
     )

@@ -115,20 +115,26 @@ def test_every_workload_is_valid_and_of_the_size_that_a_campaign_can_afford(seed
     workload = generate(seed, index)
     valid(workload)
     played = Played(workload)
-    assert 80 <= played.records <= 140
+    assert (90 if index == 0 else 40) <= played.records <= (140 if index == 0 else 90)
     assert played.records > 4 * workload["checkpoint_every"]
     assert min(task["task"] for task in workload["tasks"]) > max(task["task"] for task in prepared(seed)["tasks"])
 
 
 @given(SEEDS, INDEXES)
-def test_every_workload_meets_every_fate_of_a_call_and_meets_an_effect_again(seed: int, index: int) -> None:
-    """Without a lost reply of each class, a kernel that forgets to ask for a receipt is clean."""
+def test_every_workload_meets_an_effect_again_and_calls_of_different_fates(seed: int, index: int) -> None:
+    """Planted while writing: a short workload all of whose calls are plain kills at nothing that is not in each."""
     played = Played(generate(seed, index))
+    assert played.reused >= 2 and len(played.sent) >= 4
+    assert played.transitions["running", "failed"] and played.transitions["running", "succeeded"]
+
+
+@given(SEEDS)
+def test_the_first_workload_of_a_seed_meets_every_fate_of_a_call(seed: int) -> None:
+    """Without a lost reply of each class, a kernel that forgets to ask for a receipt is clean."""
+    played = Played(generate(seed, 0))
     kinds = (("ok", False), ("ok", True), ("declined", False))
     assert set(played.sent) == {(klass, *kind) for klass in ("pure", "keyed", "once") for kind in kinds}
     assert all(sum(n for (c, _, _), n in played.sent.items() if c == klass) >= 3 for klass in ("pure", "keyed", "once"))
-    assert played.reused >= 2
-    assert played.transitions["running", "failed"] and played.transitions["running", "succeeded"]
 
 
 @given(SEEDS)
@@ -147,12 +153,12 @@ def test_the_first_workload_of_a_seed_reaches_every_transition_that_a_run_can(se
 
 
 @given(SEEDS)
-def test_the_other_workloads_of_a_seed_lack_at_most_one_kind_of_end(seed: int) -> None:
-    """500 points are drawn from all ten: the rare ends may not be in the first alone."""
+def test_the_rare_ends_are_not_in_the_first_workload_of_a_seed_alone(seed: int) -> None:
+    """500 points are drawn from all ten."""
     ends = [("created", "cancelled"), ("running", "cancelled"), ("running", "timed_out")]
-    for index in range(1, 10):
-        played = Played(generate(seed, index))
-        assert sum(end not in played.transitions for end in ends) <= 1
+    others = [Played(generate(seed, index)).transitions for index in range(1, 10)]
+    assert all(any(end in transitions for transitions in others) for end in ends)
+    assert all(any(end in transitions for end in ends) for transitions in others)
 
 
 @given(SEEDS)
@@ -168,7 +174,7 @@ def test_the_prepared_state_is_short_and_sealed_in_more_than_one_segment(seed: i
 def test_a_seed_gives_the_same_workloads_on_every_machine_and_in_every_version() -> None:
     """`lab replay --seed` repeats what another version has reported. A deliberate change changes this number."""
     text = json.dumps([prepared(7), *(generate(7, index) for index in range(10))], sort_keys=True)
-    assert hashlib.sha256(text.encode()).hexdigest()[:16] == "0eccbe867d482770"
+    assert hashlib.sha256(text.encode()).hexdigest()[:16] == "39f94d83b67ecf79"
 
 
 def test_seeds_and_indexes_give_different_workloads() -> None:
