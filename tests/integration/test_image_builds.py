@@ -109,7 +109,7 @@ def test_the_packages_read_from_an_image_are_those_that_dpkg_lists(client: docke
     """Planted: removed packages counted as installed; dpkg keeps them in the same file."""
     tag = build(client, folder, [])
     listed = client.containers.run(
-        tag, ["dpkg-query", "-W", "-f", "${db:Status-Status} ${Package} ${Version}\n"], remove=True
+        tag, ["dpkg-query", "-W", "-f", "${db:Status-Status} ${Package} ${Version}\n"], network_mode="none", remove=True
     )
     expected = {
         line.removeprefix("installed ") for line in listed.decode().splitlines() if line.startswith("installed ")
