@@ -119,8 +119,8 @@ class _Life:
             volume = stack.enter_context(self._fresh_volume())
             socket = stack.enter_context(self._ledger_socket())
         with self._phase("verifier"):
-            # A census asks it nothing, but a tmpfs must outlive the crash that a recovery census looks behind.
-            needed = not self._census or (self._layer.fill == "archive" and bool(self._trial.points))
+            # A census asks it nothing, but something must hold a tmpfs from the moment that it is filled.
+            needed = not self._census or self._layer.fill == "archive"
             verifier = stack.enter_context(self._started_verifier(volume)) if needed else None
         pending = list(self._trial.points)
         while True:

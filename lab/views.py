@@ -8,6 +8,8 @@ from lab.report.compare import compare as compare_runs
 from lab.report.show import UnknownTrial, show_run, show_trial
 from lab.stored import load
 
+ENDED = {0: "passed", 1: "a promise was broken", 2: "not enough evidence", 3: "failed", 130: "interrupted"}
+
 
 def show(run: str | None, trial: int | None) -> str:
     """The runs there are, one run, or one trial of it. Raises UsageError."""
@@ -35,8 +37,10 @@ def _list() -> str:
         record = Record(path)
         try:
             header = record.header()
-            done, planned = len(record.results()), len(record.plan().trials)
-            lines.append(f"{header.run}  {header.campaign}  {header.subject}  seed {header.seed}  {done:,}/{planned:,}")
+            code = record.read("summary.json")["exit_code"] if record.has("summary.json") else None
+            ended = "not finished" if code is None else ENDED.get(code, f"exit code {code}")
+            about = f"{header.run}  {header.campaign} of {header.subject}, seed {header.seed}"
+            lines.append(f"{about}: {len(record.results()):,} trials run, {ended}")
         except LabError as error:
             lines.append(f"{path.name}  {error.what}")
     return "\n".join(lines) or f"no runs in {RUNS}"

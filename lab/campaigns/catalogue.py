@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from collections.abc import Callable
 
@@ -9,6 +10,7 @@ from lab.campaigns.frame import Request, checked, interruptible, new_stage
 from lab.campaigns.matrix import WORKLOADS, Options, census
 from lab.prepare import workloads
 
+WIDTH = 100
 STORAGE = ("tmpfs",)  # the quickest; hooks do not depend on the layer, which every campaign's census shows
 
 
@@ -21,12 +23,12 @@ def print_hooks(subject_name: str, seed: int, say: Callable[[str], None]) -> int
         found = census(stage.setting, stage.crew, Options(STORAGE, 1, exhaustive=False, bug=None), say)
     by_hook = [Counter(hit.hook for hit in hits) for hits in found.runs]
     in_recovery = Counter(hit.hook for _, hits in found.recoveries for hit in hits)
-    width = max(len(hook.name) for hook in subject.hooks)
-    say(f"{'hook':<{width}}  {'runs':>5}  {'per workload':<{4 * len(by_hook)}}  {'recoveries':>10}  meaning")
+    say("hook: what it means, then its hits in all runs, in each workload, and in the recoveries looked at")
     for hook in subject.hooks:
         counts = [hits[hook.name] for hits in by_hook]
         each = "".join(f"{count:>4}" for count in counts)
-        say(f"{hook.name:<{width}}  {sum(counts):>5}  {each}  {in_recovery[hook.name]:>10}  {hook.meaning}")
+        say("\n".join(textwrap.wrap(f"{hook.name}: {hook.meaning}", WIDTH, subsequent_indent=" " * 4)))
+        say(f"    runs {sum(counts):>5}   workloads {each}   recoveries {in_recovery[hook.name]:>3}")
     total = sum(len(hits) for hits in found.runs)
     say(f"{len(subject.hooks)} hooks, {total:,} crash points in {len(found.runs)} workloads, seed {seed}")
     say(f"recoveries: {len(found.recoveries)} looked at, each after another first crash point")

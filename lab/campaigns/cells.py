@@ -119,7 +119,7 @@ def census(setting: Setting, crew: Crew, options: Options, legs: Sequence[Leg]) 
     ):
         taken.setdefault(workload, []).append(hits)
     for workload, pair in taken.items():
-        refuse_if_different(f"workload {workload}", pair)
+        refuse_if_different(f"workload {workload}", pair, ends)
     return {workload: pair[0] for workload, pair in taken.items()}
 
 

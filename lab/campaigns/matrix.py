@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lab.crew import Crew
@@ -50,7 +50,7 @@ def census(setting: Setting, crew: Crew, options: Options, say: Say) -> Census:
     for (workload, _), hits in crew.all(tasks, lambda worker, t: (t, tuple(take_census(setting, worker, *t, None)))):
         taken.setdefault(workload, []).append(hits)
     for workload, pair in taken.items():
-        refuse_if_different(f"workload {workload}", pair)
+        refuse_if_different(f"workload {workload}", pair, ends)
     runs = Census(tuple(taken[w][0] for w in range(len(setting.workloads))))
     if options.exhaustive:
         recoveries = _recoveries_of(exhaustive_firsts(setting.seed, setting.subject.hooks, runs), setting, crew, ends)
@@ -78,7 +78,8 @@ def make_plan(setting: Setting, options: Options, found: Census) -> Plan:
     )
 
 
-def refuse_if_different(what: str, pair: list[tuple[Hit, ...]]) -> None:
+def refuse_if_different(what: str, pair: list[tuple[Hit, ...]], storages: Sequence[str]) -> None:
+    """Two censuses of the same must be equal. `storages` are the layers on which they were taken, in no order."""
     first, second = pair
     if first != second:
         at = next(
@@ -86,7 +87,8 @@ def refuse_if_different(what: str, pair: list[tuple[Hit, ...]]) -> None:
         )
         shown = [str(hits[at]) if at < len(hits) else "the end" for hits in pair]
         raise LabError(
-            f"the census of {what} differs from run to run: hit {at + 1} is {shown[0]} and then {shown[1]}",
+            f"the census of {what}, taken twice ({' and '.join(storages)}), differs: hit {at + 1} is {shown[0]} in one "
+            f"and {shown[1]} in the other",
             "A crash point could not be found again. Take clocks, randomness and races out of the subject.",
         )
 
@@ -120,5 +122,6 @@ def _recoveries_of(
         taken.setdefault(i, []).append(hits)
     for i, pair in taken.items():
         if len(pair) == 2:
-            refuse_if_different(f"the recovery after {firsts[i].point} in workload {firsts[i].workload}", pair)
+            what = f"the recovery after {firsts[i].point} in workload {firsts[i].workload}"
+            refuse_if_different(what, pair, storages)
     return tuple((first, taken[i][0]) for i, first in enumerate(firsts) if i in taken)

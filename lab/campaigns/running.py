@@ -99,7 +99,10 @@ def replay(name: str, trial: int, times: int, keep: bool, say: Say) -> int:
     record = Record.find(name)
     found = [t for t in record.plan().trials if t.ident == trial]
     if not found:
-        raise UsageError(f"run {record.path.name} has no trial {trial}", f"`lab show {record.path.name}` lists them.")
+        raise UsageError(
+            f"run {record.path.name} has no trial {trial}",
+            f"They are numbered 1 to {max((t.ident for t in record.plan().trials), default=0)}.",
+        )
     recorded = {r.trial.ident: r.verdict for r in record.results()}.get(trial)
     points = " then ".join(str(point) for point in found[0].points) or f"a race of {found[0].racers}"
     say(f"replay   trial {trial} of {record.path.name}: {points} on {found[0].storage}")

@@ -14,7 +14,7 @@ from lab.report.headline import bound_sentence, headline
 from lab.report.statistics import Quantiles
 from lab.report.summary import Layer, Summary
 from lab.report.table import WIDTH, align, ends, labelled
-from lab.report.text import details, heading, ident, one_line, plural, points
+from lab.report.text import HEADING_CHARS, details, heading, ident, one_line, plural, points
 
 FAILURES_SHOWN = 10  # more scroll the first, which is the one to read, off the screen
 VALUE_LIMIT = 400  # characters of an expected or found value; the whole is in the evidence
@@ -94,7 +94,7 @@ def failure_blocks(data: RunData) -> list[list[str]]:
 def failure_block(data: RunData, result: Result) -> list[str]:
     """One red trial: what, where, promised, found, evidence, and the line that repeats it."""
     trial = result.trial
-    about = f"{result.verdict.word.upper()}  {one_line(heading(data, result), 56)}"
+    about = f"{result.verdict.word.upper()}  {one_line(heading(data, result), HEADING_CHARS)}"
     lines = [ends(about, f"trial {ident(trial)} · {trial.storage} · {trial.fault}")]
     for label, text in details(data, result):
         lines += labelled(label, one_line(text, VALUE_LIMIT), indent=2)

@@ -15,6 +15,8 @@ from lab.report.data import LegInfo, RunData
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
+HEADING_CHARS = 56  # of a block's first line, which must leave room for the trial's number and layer
+
 
 def ident(trial: Trial) -> str:
     """A trial's number as it is shown and typed."""
@@ -120,7 +122,7 @@ def details(data: RunData, result: Result) -> list[tuple[str, str]]:
         lines.append(("promised", promise(data, verdict, leg)))
     if others := [name for name in verdict.broken if name != verdict.property]:
         lines.append(("also broke", ", ".join(others)))
-    if verdict.why and verdict.why != heading(data, result):
+    if verdict.why and verdict.why != one_line(heading(data, result), HEADING_CHARS):  # there it may be cut
         lines.append(("why", one_line(verdict.why)))
     if verdict.differs:
         where = f"  (look: {verdict.look})" if verdict.look else ""
