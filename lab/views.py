@@ -38,6 +38,9 @@ def _list() -> str:
         try:
             header = record.header()
             code = record.read("summary.json")["exit_code"] if record.has("summary.json") else None
+            if not record.has("plan.json"):
+                lines.append(f"{header.run}  {header.campaign} of {header.subject}, seed {header.seed}: it got no plan")
+                continue
             ended = "not finished" if code is None else ENDED.get(code, f"exit code {code}")
             about = f"{header.run}  {header.campaign} of {header.subject}, seed {header.seed}"
             lines.append(f"{about}: {len(record.results()):,} trials run, {ended}")

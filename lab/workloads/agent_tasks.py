@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import combinations
 from random import Random
 
 from lab.model import Json
@@ -172,10 +173,13 @@ PREPARED = (WORKS, FAILS)
 def generate(seed: int, index: int) -> Json:
     """The campaign's workload number `index`. Number 0 has every role, and every one of FATES is met.
 
-    The others are shorter, so that killing them everywhere is affordable: a task that is tried again, and two more.
+    The others are shorter, so that killing them everywhere is affordable: a task that is tried again, and two more,
+    every pair of SOMETIMES in turn.
     """
     dice = Random(f"{seed}/{index}")
-    roles = [RETRIED, *((WORKS, *SOMETIMES) if index == 0 else dice.sample(SOMETIMES, 2))]
+    pairs = list(combinations(SOMETIMES, 2))
+    Random(f"{seed}/pairs").shuffle(pairs)
+    roles = [RETRIED, *((WORKS, *SOMETIMES) if index == 0 else pairs[(index - 1) % len(pairs)])]
     dice.shuffle(roles)
     deal = Dealer(dice, sum(role.calls for role in roles))
     numbers = sorted(dice.sample(range(FIRST_TASK, LAST_TASK + 1), len(roles)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -81,6 +82,8 @@ def test_a_command_that_hangs_is_killed_with_its_children(tmp_path: Path) -> Non
     with pytest.raises(DeadlinePassed):
         host.run(["sh", "-c", f"sleep 60 & echo $! > {pid_file}; wait"], timeout_s=0.5)
     child = int(pid_file.read_text())
+    with contextlib.suppress(psutil.NoSuchProcess, psutil.TimeoutExpired):
+        psutil.Process(child).wait(timeout=10)  # the kernel may take a moment over a kill
     assert not psutil.pid_exists(child) or psutil.Process(child).status() == psutil.STATUS_ZOMBIE
 
 
