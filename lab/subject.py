@@ -57,6 +57,13 @@ class WorkloadTable(Table):
         return self
 
 
+class FuzzTable(Table):
+    """A daemon: several clients drive it, by scenarios drawn from a plan file (docs/fuzz.md)."""
+
+    plan: str
+    corpus: str | None = None  # seeds that once failed
+
+
 class HooksTable(Table):
     catalogue: str
     expected: Annotated[int, Field(gt=0)]
@@ -120,12 +127,14 @@ class Hook(Table):
 
 
 class Bug(Table):
-    """A planted bug: a known-bad variant that a property must catch at one of its points."""
+    """A planted bug: a known-bad variant that a property must catch, at one of its points or within some trials."""
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
     meaning: Annotated[str, Field(min_length=1)]
     property: str
-    points: Command
+    points: tuple[str, ...] = ()  # of a daemon none: its kills are drawn
+    within: Annotated[int, Field(ge=1, le=1000)] | None = None  # of a daemon: trials that it takes at most
+    timing: bool = False  # it needs operations side by side, or waits: no short script shows it
     tags: dict[str, str] = {}
     workload: dict[str, str] = {}  # only in workloads that have these values, e.g. { journal_mode = "delete" }
     canary: bool = False
@@ -133,14 +142,23 @@ class Bug(Table):
 
 class _File(Table):
     subject: SubjectTable
-    workload: WorkloadTable
-    hooks: HooksTable
+    workload: WorkloadTable | None = None
+    fuzz: FuzzTable | None = None
+    hooks: HooksTable | None = None
     verifier: VerifierTable
     promises: Annotated[dict[str, tuple[str, ...]], Field(min_length=1)]
     ledger: LedgerTable = LedgerTable()
     coverage: CoverageTable = CoverageTable()
     deadlines_s: Deadlines = Deadlines()
     bugs: BugsTable | None = None
+
+    @pydantic.model_validator(mode="after")
+    def _one_kind(self) -> _File:
+        if (self.workload is None) == (self.fuzz is None):
+            raise ValueError("give either [workload], or [fuzz] for a daemon")
+        if self.workload is not None and self.hooks is None:
+            raise ValueError("[hooks] is missing: only a daemon can do without")
+        return self
 
 
 class _Hooks(Table):
@@ -156,7 +174,8 @@ class Subject(Table):
 
     folder: Path
     subject: SubjectTable
-    workload: WorkloadTable
+    workload: WorkloadTable | None
+    fuzz: FuzzTable | None = None
     hooks: tuple[Hook, ...]
     expected_hooks: int
     barrier: str
@@ -201,15 +220,16 @@ def load(name_or_path: str) -> Subject:
         path = path / "subject.toml"
     file = read_table(_File, path)
     folder = path.resolve().parent
-    hooks = read_table(_Hooks, folder / file.hooks.catalogue).hook
+    hooks = read_table(_Hooks, folder / file.hooks.catalogue).hook if file.hooks else ()
     bugs = read_table(_Bugs, folder / file.bugs.catalogue).bug if file.bugs else ()
     subject = Subject(
         folder=folder,
         subject=file.subject,
         workload=file.workload,
+        fuzz=file.fuzz,
         hooks=hooks,
-        expected_hooks=file.hooks.expected,
-        barrier=file.hooks.barrier,
+        expected_hooks=file.hooks.expected if file.hooks else 0,
+        barrier=file.hooks.barrier if file.hooks and not file.fuzz else "",
         verifier=file.verifier,
         promises=file.promises,
         ledger=file.ledger,
@@ -250,11 +270,15 @@ def _check_references(subject: Subject, path: Path) -> None:
                 f"{path}: bug {bug.name} names the property {bug.property!r}, which is not under [promises]",
                 "What is not promised is only noted, so nothing could catch it.",
             )
+        wanted, value = ("within", bug.within) if subject.fuzz else ("points", bug.points)
+        if not value:
+            raise UsageError(f"{path}: bug {bug.name} lacks `{wanted}`: nothing says where it must be caught")
 
 
 def _named_hooks(subject: Subject) -> Iterator[tuple[str, str]]:
     """Every hook that is named somewhere, with the place."""
-    yield subject.barrier, "[hooks] barrier"
+    if subject.barrier:
+        yield subject.barrier, "[hooks] barrier"
     if subject.ledger.hold_at:
         yield subject.ledger.hold_at, "[ledger] hold_at"
     for window in subject.coverage.windows:

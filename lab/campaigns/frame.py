@@ -205,6 +205,11 @@ def carry_out(record: Record, plan: Plan, stage: Stage, stop: Stop, finished: Ca
 def checked(request: Request) -> Subject:
     """The subject that was asked for, if the request fits it. Raises UsageError."""
     subject = load_subject(request.subject)
+    if (request.campaign == "fuzz") != (subject.fuzz is not None):
+        kind, campaign = ("a daemon", "fuzz") if subject.fuzz else ("no daemon", "matrix")
+        raise UsageError(
+            f"{subject.name} is {kind}: this campaign cannot run it", f"`lab run {campaign} --subject …` can."
+        )
     if request.bug is not None:
         subject.bug(request.bug)
     if len(set(request.storages)) != len(request.storages):
