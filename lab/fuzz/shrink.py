@@ -1,0 +1,263 @@
+"""From a scenario that broke a promise to a short one that still breaks it: delta debugging (Zeller, Hildebrandt 2002).
+
+Pure: whoever calls it runs the candidates, says which still fails, and decides how often each is tried, since the same
+scenario need not end the same way twice. What is known to hold is not tried again. A kill costs about half a second of
+a trial and an operation some milliseconds, so a life that can go goes before the operations.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, islice, pairwise
+
+from lab.fuzz.model import PAUSE, Kill, Life, Op, Scenario
+from lab.model import to_json
+
+SHORT = 12  # operations: a script of more is no short one, and its fault is most likely one of timing
+AT_ONCE = 4  # candidates handed over together: few, so that the deadline is kept, and enough for every worker
+
+Fails = Callable[[Sequence[Scenario]], int | None]
+
+
+@dataclass(frozen=True)
+class Shrunk:
+    """The shortest scenario found, and how it was found. Its steps keep their numbers: the values carry them."""
+
+    scenario: Scenario
+    before: int  # operations, pauses not counted
+    after: int
+    tried: int  # candidates that were handed over
+    serial: bool  # it fails one operation at a time, by one client
+    finished: bool  # false: the budget or the time ended first, and a shorter one may be there
+
+    @property
+    def timing(self) -> bool:
+        """Nothing was left to try, yet it needs clients side by side or many operations: a fault of timing."""
+        return self.finished and (not self.serial or self.after > SHORT)
+
+
+def shrink(
+    scenario: Scenario,
+    fails: Fails,
+    budget: int,
+    *,
+    showed: int | None = None,
+    order: Sequence[int] = (),
+    expired: Callable[[], bool] = lambda: False,
+    at_once: int = AT_ONCE,
+) -> Shrunk:
+    """Make a scenario that fails as short as it gets with at most `budget` candidates.
+
+    `fails` runs some candidates and returns the index of the first that still breaks the same property. `showed` is the
+    life (from 1) whose check saw the break; `order` the steps as they were invoked, of which it may lack some.
+    """
+    search = _Search(scenario, fails, budget, at_once, expired)
+    if showed is not None:
+        search.improve(_cut_off(scenario, showed))
+    search.improve(_one_at_a_time(search.best, order))
+    before = None
+    while search.best != before:  # each pass may open a way for one before it
+        before = search.best
+        _greedily(search, _fewer_lives)
+        _fewer_operations(search)
+        _greedily(search, _fewer_clients)
+        _greedily(search, _simpler_kills)
+    best = search.best
+    serial = len({op.client for life in best.lives for op in life.ops}) <= 1
+    return Shrunk(best, len(scenario.operations), len(best.operations), search.tried, serial, not search.exhausted)
+
+
+class _Search:
+    """The shortest failing scenario so far, and what is known of the others."""
+
+    def __init__(
+        self, scenario: Scenario, fails: Fails, budget: int, at_once: int, expired: Callable[[], bool]
+    ) -> None:
+        self.best = scenario
+        self.tried = 0
+        self.exhausted = False
+        self._fails, self._budget, self._at_once, self._expired = fails, budget, at_once, expired
+        self._known = {_canonical(scenario)}  # no use trying: they hold, or were the best once
+
+    def improve(self, candidates: Iterable[Scenario]) -> bool:
+        """Take the first candidate that still fails as the best. False if none does, or the search has to end."""
+        fresh = self._fresh(candidates)
+        while batch := list(islice(fresh, self._at_once)):
+            batch = batch[: self._budget - self.tried]
+            if not batch or self._expired():
+                self.exhausted = True
+                return False
+            self.tried += len(batch)
+            failed = self._fails(batch)
+            # Those behind the one that failed may not have been run to their end.
+            self._known.update(map(_canonical, batch if failed is None else batch[: failed + 1]))
+            if failed is not None:
+                self.best = batch[failed]
+                return True
+        return False
+
+    def _fresh(self, candidates: Iterable[Scenario]) -> Iterator[Scenario]:
+        offered = set()
+        for candidate in candidates:
+            key = _canonical(candidate)
+            if key not in self._known and key not in offered:
+                offered.add(key)
+                yield candidate
+
+
+def _canonical(scenario: Scenario) -> str:
+    return json.dumps(to_json(scenario), sort_keys=True, separators=(",", ":"))
+
+
+def _greedily(search: _Search, candidates: Callable[[Scenario], Iterable[Scenario]]) -> None:
+    """Go on from each success, until no candidate is one."""
+    while not search.exhausted and search.improve(candidates(search.best)):
+        pass
+
+
+# Lives and kills.
+
+
+def _cut_off(scenario: Scenario, showed: int) -> Iterator[Scenario]:
+    """Without what came after the check that saw it; that check is the first thing of its life."""
+    lives = scenario.lives[:showed]
+    last = lives[-1]
+    if last.kill is not None:  # the final check comes after the operations of the last life, and needs them
+        yield replace(scenario, lives=(*lives[:-1], Life((), None)))
+    yield replace(scenario, lives=(*lives[:-1], Life(last.ops, None)))
+
+
+def _fewer_lives(scenario: Scenario) -> Iterator[Scenario]:
+    """One kill less: two neighbouring lives become one, which ends as the second did."""
+    lives = scenario.lives
+    for n, (life, after) in enumerate(pairwise(lives)):
+        yield replace(scenario, lives=(*lives[:n], Life(life.ops + after.ops, after.kill), *lives[n + 2 :]))
+
+
+def _simpler_kills(scenario: Scenario) -> Iterator[Scenario]:
+    for n, life in enumerate(scenario.lives):
+        for kill in _simpler(life.kill) if life.kill else ():
+            yield _with_life(scenario, n, Life(life.ops, kill))
+
+
+def _simpler(kill: Kill) -> Iterator[Kill]:
+    """The simplest first: after the operations, at the first hit, without a delay."""
+    if kill.at != "end":
+        yield Kill("end")
+    if kill.n > 1:
+        yield replace(kill, n=1)
+    if kill.after_ms:
+        yield replace(kill, after_ms=0)
+
+
+# Clients.
+
+
+def _one_at_a_time(scenario: Scenario, order: Sequence[int]) -> Iterator[Scenario]:
+    """All operations by client 1: as they were invoked, with and without the pauses, and as the script has them."""
+    invoked = {step: n for n, step in enumerate(order)}
+    recorded = replace(scenario, lives=tuple(Life(_in_order(life.ops, invoked), life.kill) for life in scenario.lives))
+    for ordered in (recorded, scenario):
+        alone = _renumbered(scenario, ordered.lives, dict.fromkeys(range(1, scenario.clients + 1), 1))
+        yield replace(
+            alone, lives=tuple(Life(tuple(o for o in li.ops if o.op != PAUSE), li.kill) for li in alone.lives)
+        )
+        yield alone
+
+
+def _in_order(ops: tuple[Op, ...], invoked: dict[int, int]) -> tuple[Op, ...]:
+    """By the order of invocation. What never was invoked, a pause too, goes where its client's next one is."""
+    places: dict[int, int] = {}
+    next_of: dict[int, int] = {}
+    for op in reversed(ops):
+        next_of[op.client] = invoked.get(op.step, next_of.get(op.client, len(invoked)))
+        places[op.step] = next_of[op.client]
+    return tuple(sorted(ops, key=lambda op: places[op.step]))
+
+
+def _fewer_clients(scenario: Scenario) -> Iterator[Scenario]:
+    """All operations by one client; those of two by one; and no client that does nothing."""
+    used = sorted({op.client for life in scenario.lives for op in life.ops})
+    yield _renumbered(scenario, scenario.lives, dict.fromkeys(used, 1))
+    for taker, given in combinations(used, 2):
+        yield _renumbered(scenario, scenario.lives, {given: taker})
+    yield _renumbered(scenario, scenario.lives, {})
+
+
+def _renumbered(scenario: Scenario, lives: Sequence[Life], instead: Mapping[int, int]) -> Scenario:
+    """The operations of a client by the one that is named instead of it; those that are left are counted from 1."""
+    clients = {op.client: instead.get(op.client, op.client) for life in lives for op in life.ops}
+    number = {client: n for n, client in enumerate(sorted(set(clients.values())), 1)}
+    moved = tuple(Life(tuple(replace(op, client=number[clients[op.client]]) for op in li.ops), li.kill) for li in lives)
+    return replace(scenario, clients=max(1, len(number)), lives=moved)
+
+
+# Operations.
+
+
+def _fewer_operations(search: _Search) -> None:
+    """ddmin: leave out ever smaller parts, at last each operation alone, until none can be left out.
+
+    Only complements are tried. A part alone hardly ever holds both the operation that a fault needs and the one that
+    shows it, and with two parts each is the other's complement.
+    """
+    parts = 2
+    while not search.exhausted and (steps := [op.step for life in search.best.lives for op in life.ops]):
+        parts = min(parts, len(steps))
+        chunks = _split(steps, parts)
+        if search.improve(c for chunk in chunks for c in _without(search.best, set(chunk))):
+            parts = max(parts - 1, 2)
+        elif parts == len(steps):
+            return
+        else:
+            parts *= 2
+
+
+def _split(steps: Sequence[int], parts: int) -> list[Sequence[int]]:
+    """Into so many parts of about the same size, none empty."""
+    bounds = [len(steps) * n // parts for n in range(parts + 1)]
+    return [steps[a:b] for a, b in pairwise(bounds)]
+
+
+def _without(scenario: Scenario, gone: set[int]) -> Iterator[Scenario]:
+    """Without these steps and what makes no sense without them; then, should it fail only so, without these alone.
+
+    A kill that counts strikes elsewhere if fewer operations come before it, so each is offered with a lower count too.
+    """
+    orphans = _orphans(scenario, gone) - _orphans(scenario, set())
+    for steps in (gone | orphans, gone):
+        lives = tuple(Life(tuple(op for op in li.ops if op.step not in steps), li.kill) for li in scenario.lives)
+        yield replace(scenario, lives=lives)
+        fewer = zip(scenario.lives, lives, strict=True)
+        yield replace(scenario, lives=tuple(Life(now.ops, _lowered(then, now)) for then, now in fewer))
+
+
+def _lowered(then: Life, now: Life) -> Kill | None:
+    """The kill at a count in proportion to the operations that are left."""
+    if now.kill is None or now.kill.n <= 1 or len(now.ops) == len(then.ops):
+        return now.kill
+    return replace(now.kill, n=max(1, now.kill.n * len(now.ops) // len(then.ops)))
+
+
+def _orphans(scenario: Scenario, gone: set[int]) -> set[int]:
+    """Steps whose chat or prompt no life up to theirs creates, if `gone` are left out."""
+    created: set[tuple[str, str]] = set()
+    found = set()
+    for life in scenario.lives:
+        ops = [op for op in life.ops if op.step not in gone]
+        # By any client at any time in the life: the clients run side by side.
+        chats = {("chat", op.args["chat"]) for op in ops if op.op == "chat/new"}
+        created |= chats
+        prompts = [op for op in ops if op.op == "prompt/send" and ("chat", op.args["chat"]) in created]
+        created |= {("prompt", op.args["prompt"]) for op in prompts}
+        for op in ops:
+            needs = {(name, op.args[name]) for name in ("chat", "prompt") if name in op.args}
+            if op.op != "chat/new" and not needs <= created:
+                found.add(op.step)
+    return found
+
+
+def _with_life(scenario: Scenario, n: int, life: Life) -> Scenario:
+    return replace(scenario, lives=(*scenario.lives[:n], life, *scenario.lives[n + 1 :]))
