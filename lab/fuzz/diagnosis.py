@@ -53,7 +53,7 @@ class Process:
 
 @dataclass(frozen=True)
 class Lock:
-    """A lock that is held on a file of the home. No `holder`: it ended, and a descriptor of it lives on elsewhere."""
+    """A lock that is held on a file of the home. No `holder`: it has ended, and a copy of its descriptor lives on."""
 
     path: str
     kind: str  # FLOCK, POSIX, OFDLCK, LEASE
@@ -144,7 +144,9 @@ def _of_lock(lock: Lock, data: str, killed: Sequence[str]) -> str:
         descent = f" It descends from {above}." if above else ""
         return f"{_row(lock.holder)} holds {what}; it {_whose(lock.holder, killed)}.{descent}"
     heirs = " ".join(f"{_row(heir)} has the file open; it {_whose(heir, killed)}." for heir in lock.open_in)
-    return f"Process {lock.pid} took {what} and has ended. {heirs or 'Who has inherited it is not to be seen.'}"
+    # The table names no process for a lock of an open file description (OFDLCK), which has none of its own.
+    taker = f"Process {lock.pid} took {what} and has ended." if lock.pid > 0 else f"No process is named for {what}."
+    return f"{taker} {heirs or 'Who has the file open is not to be seen.'}"
 
 
 def _row(process: Process) -> str:

@@ -44,7 +44,14 @@ def test_a_lock_that_outlives_its_holder_names_who_has_its_file_open() -> None:
     assert said.startswith("Process 4711 took a lock (flock, write) on /data/lock and has ended. Process 4711 `muxd")
     assert "has the file open; it belongs to the killed daemon's container" in said
     (said, _) = sentences(Sight((LOCK_FILE,), (lock(None),)), "/data", [DEAD])
-    assert said.endswith("Who has inherited it is not to be seen.")
+    assert said.endswith("and has ended. Who has the file open is not to be seen.")
+
+
+def test_a_lock_of_an_open_file_is_of_no_process_and_nobody_is_said_to_have_ended() -> None:
+    """The table shows -1 for it, which is no dead process."""
+    held = Lock("lock", "OFDLCK", "WRITE", -1, None, (), (DAEMON,))
+    (said, _) = sentences(Sight((LOCK_FILE,), (held,)), "/data", [DEAD])
+    assert said.startswith("No process is named for a lock (ofdlck, write) on /data/lock. Process 4711 `muxd serve`")
 
 
 def test_a_home_full_of_locks_makes_no_book() -> None:
