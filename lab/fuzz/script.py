@@ -13,9 +13,11 @@ from typing import Any, ClassVar
 
 import pydantic
 
+from lab import model
 from lab.engine.errors import UsageError
 from lab.fuzz.model import PAUSE, Kill, Life, Op, Scenario
-from lab.model import to_json
+from lab.fuzz.shrink import Shrunk
+from lab.model import Json
 from lab.report.table import LABEL, WIDTH, labelled
 from lab.report.text import one_line
 
@@ -32,13 +34,12 @@ class Script:
 
     __pydantic_config__: ClassVar[pydantic.ConfigDict] = pydantic.ConfigDict(extra="forbid")
 
-    subject: str  # as it was given: a name, or the path of a subject.toml
-    storage: str
-    bug: str | None  # planted
-    property: str  # that broke
-    run: str  # where it was found
-    trial: int
     scenario: Scenario
+    storage: str
+    property: str  # that broke
+    bug: str | None  # planted
+    subject: str  # as it was given: a name, or the path of a subject.toml
+    run: str  # where it was found
     kind: str = KIND
     format: int = FORMAT
 
@@ -46,9 +47,14 @@ class Script:
 _READER = pydantic.TypeAdapter(Script)
 
 
-def to_text(script: Script) -> str:
+def to_json(script: Script) -> Json:
     """The content of its file."""
-    return json.dumps(to_json(script), indent=1) + "\n"
+    return dict(model.to_json(script))
+
+
+def how(found: Shrunk) -> Json:
+    """The content of the file beside it: how it was found, for the reports."""
+    return dict(model.to_json(found.how))
 
 
 def read(path: Path) -> Script:
@@ -122,7 +128,7 @@ def lines(script: Script, path: Path) -> list[str]:
     head = [
         *labelled("script", str(path)),
         *labelled("replay", f"lab replay {path}"),
-        *labelled("breaks", f"{broke}{planted}; found as trial {script.trial:04d} of run {script.run}"),
+        *labelled("breaks", f"{broke}{planted}; found in run {script.run}"),
     ]
     return head + [_indented(line) for life in script.scenario.lives for line in _life(life, script.scenario)]
 

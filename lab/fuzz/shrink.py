@@ -22,10 +22,9 @@ Fails = Callable[[Sequence[Scenario]], int | None]
 
 
 @dataclass(frozen=True)
-class Shrunk:
-    """The shortest scenario found, and how it was found. Its steps keep their numbers: the values carry them."""
+class How:
+    """How a shorter scenario was found, in numbers."""
 
-    scenario: Scenario
     before: int  # operations, pauses not counted
     after: int
     tried: int  # candidates that were handed over
@@ -36,6 +35,14 @@ class Shrunk:
     def timing(self) -> bool:
         """Nothing was left to try, yet it needs clients side by side or many operations: a fault of timing."""
         return self.finished and (not self.serial or self.after > SHORT)
+
+
+@dataclass(frozen=True)
+class Shrunk:
+    """The shortest scenario found. Its steps keep their numbers: the values carry them."""
+
+    scenario: Scenario
+    how: How
 
 
 def shrink(
@@ -66,7 +73,8 @@ def shrink(
         _greedily(search, _simpler_kills)
     best = search.best
     serial = len({op.client for life in best.lives for op in life.ops}) <= 1
-    return Shrunk(best, len(scenario.operations), len(best.operations), search.tried, serial, not search.exhausted)
+    how = How(len(scenario.operations), len(best.operations), search.tried, serial, finished=not search.exhausted)
+    return Shrunk(best, how)
 
 
 class _Search:

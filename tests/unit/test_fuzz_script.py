@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from lab.engine.errors import UsageError
 from lab.fuzz.model import PAUSE, Kill, Life, Limits, Op, Scenario
-from lab.fuzz.script import Script, lines, parse, read, to_text
+from lab.fuzz.script import Script, how, lines, parse, read, to_json
+from lab.fuzz.shrink import How, Shrunk
+from lab.model import from_json
 
 OPS = (
     Op(3, 1, "chat/new", {"chat": "c1"}),
@@ -22,11 +24,11 @@ OPS = (
     Op(43, 2, "permission/decide", {"chat": "c1", "prompt": "p41", "allow": True}),
 )
 SCENARIO = Scenario(7, 12, "jsonrpc", 2, Limits(), (Life(OPS, Kill("hook", "queue.removed", 1)), Life((), None)))
-SCRIPT = Script("muxd", "ext4", None, "removals-final", "20261130-101502-7f3a", 12, SCENARIO)
+SCRIPT = Script(SCENARIO, "ext4", "removals-final", None, "muxd", "20261130-101502-7f3a")
 
 
 def written(folder: Path, change: Callable[[dict[str, Any]], None] = lambda _: None) -> Path:
-    data = json.loads(to_text(SCRIPT))
+    data = to_json(SCRIPT)
     change(data)
     path = folder / "0012.json"
     path.write_text(json.dumps(data))
@@ -36,7 +38,7 @@ def written(folder: Path, change: Callable[[dict[str, Any]], None] = lambda _: N
 def test_a_script_is_read_as_it_was_written(tmp_path: Path) -> None:
     """Planted: an argument, a limit or the planted bug lost on the way."""
     path = tmp_path / "0012.json"
-    path.write_text(to_text(SCRIPT))
+    path.write_text(json.dumps(to_json(SCRIPT)))
     assert read(path) == SCRIPT
 
 
@@ -46,8 +48,14 @@ def test_any_arguments_survive(args: dict[str, Any], after_ms: int) -> None:
     scenario = Scenario(
         1, 2, "x", 1, Limits(), (Life((Op(1, 1, "y", args),), Kill("end", after_ms=after_ms)), Life((), None))
     )
-    script = Script("s", "tmpfs", "b", "p", "r", 1, scenario)
-    assert parse(to_text(script), Path("0001.json")) == script
+    script = Script(scenario, "tmpfs", "p", "b", "s", "r")
+    assert parse(json.dumps(to_json(script)), Path("0001.json")) == script
+
+
+def test_how_it_was_found_is_kept_beside_it() -> None:
+    """Planted: a report that calls a search which ran out of time the shortest there is."""
+    found = How(61, 5, 140, serial=True, finished=False)
+    assert from_json(How, how(Shrunk(SCENARIO, found))) == found
 
 
 @pytest.mark.parametrize(
@@ -108,7 +116,7 @@ def test_a_script_is_printed_so_that_a_person_could_type_it() -> None:
     assert lines(SCRIPT, Path(".lab/runs/20261130-101502-7f3a/shrunk/0012.json")) == [
         "script    .lab/runs/20261130-101502-7f3a/shrunk/0012.json",
         "replay    lab replay .lab/runs/20261130-101502-7f3a/shrunk/0012.json",
-        "breaks    removals-final on ext4, seed 7/12; found as trial 0012 of run 20261130-101502-7f3a",
+        "breaks    removals-final on ext4, seed 7/12; found in run 20261130-101502-7f3a",
         "           3  client 1  chat/new           c1",
         '          41  client 1  prompt/send        c1 p41 "reply 2"',
         "          42  client 2  pause              40 ms",
@@ -122,7 +130,7 @@ def test_a_script_is_printed_so_that_a_person_could_type_it() -> None:
 def test_a_long_text_does_not_break_the_lines() -> None:
     """A value may be long or hold a line break; the file has it whole."""
     life = Life((Op(1, 1, "draft/set", {"chat": "c1", "text": "d1\n" * 200}),), None)
-    script = Script("muxd", "ext4", "b", "p", "r", 1, Scenario(7, 12, "jsonrpc", 1, Limits(), (life,)))
+    script = Script(Scenario(7, 12, "jsonrpc", 1, Limits(), (life,)), "ext4", "p", "b", "muxd", "r")
     printed = lines(script, Path("shrunk/0001.json"))
     assert max(map(len, printed)) <= 100
     assert printed[3].endswith("…")

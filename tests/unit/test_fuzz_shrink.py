@@ -56,9 +56,9 @@ def test_two_operations_and_the_kill_between_them_are_what_is_left() -> None:
     found = shrunk(long_scenario(), broken)
     assert steps(found.scenario) == [4, 47]
     assert found.scenario.lives[0].kill == Kill("end")
-    assert (found.before, found.after, len(found.scenario.lives)) == (60, 2, 2)
-    assert found.serial and found.finished and not found.timing
-    assert found.tried < 100
+    assert (found.how.before, found.how.after, len(found.scenario.lives)) == (60, 2, 2)
+    assert found.how.serial and found.how.finished and not found.how.timing
+    assert found.how.tried < 100
 
 
 def test_a_kill_keeps_its_hook_if_the_fault_is_there_and_its_lowest_count() -> None:
@@ -98,7 +98,7 @@ def test_what_fails_only_side_by_side_keeps_two_clients_and_says_so() -> None:
     found = shrunk(long_scenario(), broken)
     assert steps(found.scenario) == [9, 10]
     assert found.scenario.clients == 2
-    assert not found.serial and found.timing
+    assert not found.how.serial and found.how.timing
 
 
 def test_one_at_a_time_follows_the_recorded_order() -> None:
@@ -114,7 +114,7 @@ def test_one_at_a_time_follows_the_recorded_order() -> None:
 
     found = shrink(of, first_that(broken), PLENTY, order=(3, 1, 4))
     assert steps(found.scenario) == [3, 1, 4]
-    assert found.serial
+    assert found.how.serial
 
 
 def test_a_pause_that_the_fault_needs_stays_and_counts_as_no_operation() -> None:
@@ -125,7 +125,7 @@ def test_a_pause_that_the_fault_needs_stays_and_counts_as_no_operation() -> None
         return steps(s)[-2:] == [2, 3]
 
     found = shrunk(of, broken)
-    assert (steps(found.scenario), found.before, found.after) == ([2, 3], 2, 1)
+    assert (steps(found.scenario), found.how.before, found.how.after) == ([2, 3], 2, 1)
 
 
 def test_lives_after_the_check_that_saw_it_are_cut_off_first() -> None:
@@ -174,17 +174,17 @@ def test_a_chat_that_nobody_made_is_kept_if_the_fault_is_just_that() -> None:
 def test_a_spent_budget_keeps_the_best_so_far_and_claims_no_fault_of_timing() -> None:
     """Planted: a search that is cut short and calls what is left the shortest there is."""
     found = shrunk(long_scenario(), lambda s: {4, 17, 33, 58} <= set(steps(s)), budget=40)
-    assert found.tried == 40
-    assert 4 < found.after < 60
-    assert not found.finished and not found.timing
+    assert found.how.tried == 40
+    assert 4 < found.how.after < 60
+    assert not found.how.finished and not found.how.timing
 
 
 def test_a_passed_deadline_ends_the_search_between_two_batches() -> None:
     """A campaign of ten minutes must not end with an hour of shrinking."""
     calls = iter([False, False])
     found = shrunk(long_scenario(), lambda s: 4 in steps(s), expired=lambda: next(calls, True))
-    assert found.tried <= 8
-    assert not found.finished
+    assert found.how.tried <= 8
+    assert not found.how.finished
 
 
 def test_no_candidate_is_tried_twice() -> None:
@@ -249,7 +249,7 @@ def test_whatever_the_budget_the_result_is_one_that_failed(budget: int, salt: in
         return s == start or hash((salt, tuple(steps(s)))) % 3 == 0
 
     found = shrunk(start, broken, budget)
-    assert found.tried <= budget
+    assert found.how.tried <= budget
 
 
 @pytest.mark.parametrize("budget", [0, 1])
@@ -257,4 +257,4 @@ def test_an_empty_budget_gives_back_the_scenario(budget: int) -> None:
     """Planted: an index into an empty batch."""
     found = shrink(long_scenario(), lambda _: None, budget)
     assert found.scenario == long_scenario()
-    assert not found.finished
+    assert not found.how.finished
