@@ -44,9 +44,10 @@ class SubjectProcess:
         data: str,
         deadlines: Deadlines,
         stop: threading.Event,
+        changed: threading.Condition | None = None,
     ) -> None:
         self._records = RecordParser(nonce)
-        self._container = Container(client, spec, self._records, stop)
+        self._container = Container(client, spec, self._records, stop, changed)
         self._deadlines = deadlines
         self._data = data
         self._host: HostProcess | None = None
@@ -69,6 +70,11 @@ class SubjectProcess:
     @property
     def hits(self) -> list[Hit]:
         return list(self._records.hits)
+
+    @property
+    def ended(self) -> bool:
+        """All that it ever wrote has been read."""
+        return self._container.stream.ended
 
     def start(self) -> None:
         self.started_s = time.monotonic()  # before the engine's part: it says that it has started when the process runs

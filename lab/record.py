@@ -24,6 +24,7 @@ from typing import Any
 import psutil
 
 from lab.engine.errors import LabError, UsageError
+from lab.fuzz.model import FuzzResult
 from lab.model import Evidence, Json, Result, Trial, Verdict, from_json, to_json
 from lab.plan import Plan
 from lab.worker import Prepared
@@ -167,7 +168,7 @@ class Record:
     def end_session(self, *, interrupted: bool) -> None:
         self._append({"session": "ended", "interrupted": interrupted})
 
-    def finished(self, result: Result) -> None:
+    def finished(self, result: Result | FuzzResult) -> None:
         """A trial is finished, for good. Called from one thread."""
         self._append({"result": to_json(result)})
 

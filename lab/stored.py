@@ -34,7 +34,7 @@ def load(record: Record) -> RunData:
         coverage=Coverage(**subject.coverage.model_dump()),
         promises=_promises(subject, [workloads[n] for n in sorted({t.workload for t in plan.trials})]),
         environment=header.environment,
-        took_s=_took_s(lines),
+        took_s=took_s(lines),
         interrupted=bool(lines) and lines[-1].get("interrupted", True),
         workloads=len(workloads),
         path=record.path,
@@ -72,7 +72,7 @@ def _legs(record: Record, subject: Subject, workloads: Sequence[Json]) -> tuple[
     return tuple(legs)
 
 
-def _took_s(lines: list[Json]) -> float:
+def took_s(lines: list[Json]) -> float:
     """Seconds of work over all sessions: each counts from its beginning to its last line."""
     total = last = 0.0
     for line in lines:

@@ -154,7 +154,12 @@ def new_record(request: Request, stage: Stage) -> Record:
         bug=request.bug,
         subject_image=setting.subject_image,
         verifier_image=setting.verifier_image,
-        environment=environment(stage.services.client, stage),
+        environment=environment(
+            stage.services.client,
+            stage.services.images,
+            (setting.subject_image, setting.verifier_image),
+            {name: layer.filesystem for name, layer in stage.layers.items()},
+        ),
     )
     record = Record.create(header)
     record.write("subject.json", setting.subject.model_dump(mode="json"))
@@ -162,12 +167,12 @@ def new_record(request: Request, stage: Stage) -> Record:
     return record
 
 
-def environment(client: docker.DockerClient, stage: Stage) -> Json:
-    """What the run stands on, for the record: a result is worth little without it."""
+def environment(
+    client: docker.DockerClient, own: Images, others: Sequence[str], filesystems: Mapping[str, str]
+) -> Json:
+    """What the run stands on, for the record: a result is worth little without it. `others` are tags of images."""
     info, version = client.info(), client.version()
-    services = stage.services.images
-    tags = {"base": services.base, "storage": services.storage, "ledger": services.ledger}
-    used = [*tags.values(), stage.setting.subject_image, stage.setting.verifier_image]
+    tags = {"base": own.base, "storage": own.storage, "ledger": own.ledger}
     return {
         "engine": {"version": version["Version"], "api": version["ApiVersion"], "driver": info["Driver"]},
         "kernel": version["KernelVersion"],
@@ -176,9 +181,9 @@ def environment(client: docker.DockerClient, stage: Stage) -> Json:
         "memory_bytes": info["MemTotal"],
         "controller": {"python": platform.python_version(), "system": platform.platform()},
         "images": tags,
-        "image_digests": {tag: client.images.get(tag).id for tag in used},
-        "filesystems": {name: layer.filesystem for name, layer in stage.layers.items()},
-        "packages": list(images.packages(client, services.base)),
+        "image_digests": {tag: client.images.get(tag).id for tag in (*tags.values(), *others)},
+        "filesystems": dict(filesystems),
+        "packages": list(images.packages(client, own.base)),
     }
 
 

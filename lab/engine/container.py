@@ -66,11 +66,17 @@ class Container:
     """A created container with its stream. `remove` may be called at any time, more than once."""
 
     def __init__(
-        self, client: docker.DockerClient, spec: Spec, parser: Parser, stop: threading.Event | None = None
+        self,
+        client: docker.DockerClient,
+        spec: Spec,
+        parser: Parser,
+        stop: threading.Event | None = None,
+        changed: threading.Condition | None = None,
     ) -> None:
         """Create it and attach to it; raises ImageMissing if the image is not there (nothing is pulled).
 
-        `stop` is set when the user wants to stop now: it ends every wait on this container with Interrupted.
+        `stop` is set when the user wants to stop now: it ends every wait on this container with Interrupted. `changed`
+        is shared with another container's stream, if one wait must see both.
         """
         self._api = client.api
         self.spec = spec
@@ -91,7 +97,7 @@ class Container:
             raise ImageMissing(f"image {spec.image} is not there", "`lab setup` builds the lab's own.") from error
         try:
             params = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
-            self.stream = Stream(self._api.attach_socket(self.ident, params=params), parser, stop)
+            self.stream = Stream(self._api.attach_socket(self.ident, params=params), parser, stop, changed)
         except BaseException:
             self._api.remove_container(self.ident, force=True)
             raise

@@ -184,12 +184,19 @@ class LineParser:
 class Stream:
     """An attached container: its parser is fed by a thread until the container ends or the stream is closed."""
 
-    def __init__(self, attached: Any, parser: Parser, stop: threading.Event | None = None) -> None:
+    def __init__(
+        self,
+        attached: Any,
+        parser: Parser,
+        stop: threading.Event | None = None,
+        changed: threading.Condition | None = None,
+    ) -> None:
+        """Streams that are given one condition share it: a wait on one sees what the others' parsers have."""
         self._attached = attached
         # A unix socket comes wrapped in an io object; TLS and ssh give the socket itself.
         self._socket = getattr(attached, "_sock", attached)
         self._parser = parser
-        self._changed = threading.Condition()
+        self._changed = changed or threading.Condition()
         self._ended = False
         self._stop = stop
         self._thread = threading.Thread(target=self._pump, name="stream", daemon=True)
@@ -224,6 +231,10 @@ class Stream:
                     raise Interrupted(f"while waiting for {what}")
                 self._changed.wait(min(left, TICK_S))
         return True
+
+    @property
+    def ended(self) -> bool:
+        return self._ended
 
     def wait_ended(self, timeout_s: float, what: str) -> None:
         """Wait until the container's output has ended: all that it ever wrote has then been parsed."""

@@ -16,7 +16,18 @@ from lab.subject import Hook
 PAUSES = 0.25  # of the operations are followed by one: without, queues never drain and turns never end in between
 HOT = 0.6  # of the operations go to one chat of the life: only behind a running turn does a queue build up
 RECENT = 4  # prompts: an older one has run, and taking it away asks nothing
-MAX_OCCURRENCE = 6  # of a hook in one life; higher ones are rarely reached, and the kill then comes at the end
+OCCURRENCES = (
+    1,
+    1,
+    1,
+    2,
+    2,
+    3,
+    4,
+    6,
+    9,
+    14,
+)  # of a hook in one life: most are reached a few times, some at every request
 LATER = 0.3  # of the moments are followed by some ms, so that they meet what the answer leaves behind
 LATER_MS = 40
 START_MS = 250  # about what a container and a recovery take
@@ -66,9 +77,7 @@ class _Script:
         kind = _drawn(self.rng, self._plan.strikes)
         if kind == "hook":
             hook = self.rng.choice([h for h in hooks if h.where == "run" or not first])
-            return Kill(
-                "hook", hook.name, min(self.rng.randint(1, MAX_OCCURRENCE), self.rng.randint(1, MAX_OCCURRENCE))
-            )
+            return Kill("hook", hook.name, self.rng.choice(OCCURRENCES))
         if kind == "start":
             return Kill("start", after_ms=self.rng.randint(0, START_MS))
         later = self.rng.randint(1, LATER_MS) if self.rng.random() < LATER else 0

@@ -116,7 +116,7 @@ class FuzzEvidence:
 class FuzzResult:
     """One line of a fuzz run's journal: a finished trial in brief. All that a report needs."""
 
-    trial: FuzzTrial
+    trial: FuzzTrial  # its scenario without its lives, which seed and number draw again
     verdict: Verdict
     took_s: float
     operations: int  # that were invoked; a check's own requests are not among them

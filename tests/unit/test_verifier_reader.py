@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
@@ -129,12 +128,9 @@ def test_a_payload_that_is_no_record_has_a_reason(payload: bytes) -> None:
     assert why
 
 
-def test_a_look_at_a_long_log_takes_milliseconds() -> None:
-    """Every trial has three looks: 9 ms for the first, 4 ms for a further one, where this was measured."""
+def test_a_long_log_is_judged_whole() -> None:
+    """More records than any workload of a campaign leaves, over many segments."""
     state = finished([*(call("charge", ("once", "keyed", "pure")[n % 3], n) for n in range(45)), FINISH])
     files, request = state.files(), state.ask_look("recovered")
     assert len(state.records) > 300
-    began = time.perf_counter()
-    found = judge(files, request)
-    assert time.perf_counter() - began < 0.1
-    assert failed(found) == {}
+    assert failed(judge(files, request)) == {}
