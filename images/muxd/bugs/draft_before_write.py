@@ -1,4 +1,6 @@
-"""Answers a draft at once, and saves it a little later."""
+"""Answers a draft at once, and saves it half a second later."""
+
+from late import saved_late
 
 from muxd.operations import Operations
 
@@ -6,7 +8,7 @@ from muxd.operations import Operations
 async def draft_set(self, chat, text):
     found = self._chats.chat(chat)
     found.change(found.state.change(draft=text))
-    found.save_soon()
+    saved_late(found)
     return {}
 
 

@@ -23,10 +23,14 @@ class Agents:
 
     async def run(self, prompt: str, text: str, ask: Callable[[], Awaitable[bool]]) -> str:
         """Work one turn. Returns its outcome; the agent is gone by then. `ask` gets a decision."""
-        agent = await asyncio.create_subprocess_exec(
-            sys.executable, "-IS", AGENT,
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, env=self._environ,
-        )  # fmt: skip
+        try:
+            agent = await asyncio.create_subprocess_exec(
+                sys.executable, "-IS", AGENT,
+                stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, env=self._environ,
+            )  # fmt: skip
+        except OSError as error:
+            print(f"muxd: the agent of prompt {prompt} did not start: {error}", file=sys.stderr, flush=True)
+            return CRASHED
         self._reach("turn.started")
         try:
             _tell(agent, {"prompt": prompt, "text": text})

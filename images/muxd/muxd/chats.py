@@ -68,7 +68,7 @@ class Chats:
 
     def names(self) -> list[str]:
         """Oldest first."""
-        return list(self._home.durable.chats)
+        return list(self._chats)
 
     def chat(self, name: str) -> Chat:
         """Raises RpcError."""

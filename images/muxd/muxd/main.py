@@ -13,7 +13,7 @@ from muxd.hooks import Hooks
 from muxd.operations import Operations
 from muxd.outbox import Outbox
 from muxd.permissions import Permissions
-from muxd.recovery import prepare_socket, recover
+from muxd.recovery import recover
 from muxd.server import Server
 from muxd.turns import Turns
 
@@ -48,7 +48,6 @@ async def _serve(home: Home, chats: Chats, socket: str, ledger: str, reach) -> N
     turns = Turns(Agents(ledger, reach), permissions, reach)
     outbox = Outbox(ledger, home, reach)
     server = Server(Operations(home, chats, turns, permissions, outbox, reach).call, reach)
-    prepare_socket(socket)
     listener = await server.listen(socket)
     reach("start.listening")
     for chat in chats:

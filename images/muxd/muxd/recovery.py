@@ -1,7 +1,5 @@
 """A start: take the home, and bring whatever a crash left to a state that can be served. Blocks: nobody is served."""
 
-import os
-
 from muxd import files, homelock
 from muxd.chatfiles import ChatFiles
 from muxd.chats import Chats
@@ -45,9 +43,3 @@ def _end_cut_turns(home, chat_files, reach):
             reach("recovery.turn-cut")
             chat_files.save(number, version + 1, state.end(UNKNOWN))
             reach("recovery.turn-unknown")
-
-
-def prepare_socket(path: str) -> None:
-    """Remove what a dead daemon of this home has left where the socket will be."""
-    if os.path.exists(path):
-        os.unlink(path)

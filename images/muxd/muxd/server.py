@@ -21,7 +21,7 @@ class Server:
         self._connections = 0
 
     async def listen(self, path: str) -> asyncio.Server:
-        """From here on clients are answered. Nothing may be left at `path`."""
+        """From here on clients are answered. A socket that a dead daemon has left at `path` is replaced."""
         return await asyncio.start_unix_server(self._serve, path, limit=MAX_LINE)
 
     async def _serve(self, reader, writer):
