@@ -27,6 +27,15 @@ class Refused(Exception):
         self.code = error["code"]
 
 
+class Daemon(Process):
+    """One life of the daemon."""
+
+    @property
+    def exit_code(self) -> int | None:
+        """None while it lives."""
+        return self._process.poll()
+
+
 class Client:
     """One connection. Requests may be sent ahead of their answers, which come in any order."""
 
@@ -75,7 +84,7 @@ class Client:
 class Home:
     """One home with its own part of the ledger. `start` begins a life of its daemon, `kill` ends it."""
 
-    def __init__(self, service: LedgerService, name: str, bug: str | None = None) -> None:
+    def __init__(self, service: LedgerService, name: str, bug: str | None = None, **rules: list[str]) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="muxd-", dir="/dev/shm"))
         self.path = self.folder / "home"
         self.path.mkdir()
@@ -83,18 +92,19 @@ class Home:
         self._service = service
         self._name = name
         self._bug = bug
-        self._ledger = service.ask("open", name, rules={"decline": [], "lose_reply": [], "hold": []})["socket"]
+        rules = {"decline": [], "lose_reply": [], "hold": []} | rules
+        self._ledger = service.ask("open", name, rules=rules)["socket"]
         self._clients: list[Client] = []
-        self.process: Process | None = None
+        self.process: Daemon | None = None
 
-    def launch(self, **lab: str) -> Process:
+    def launch(self, **lab: str) -> Daemon:
         """Start a process and wait for nothing. `lab` are LAB_ variables in lower case without their prefix."""
         environment = {
             "MUXD_HOME": str(self.path), "LAB_SOCKET": str(self.socket), "LAB_LEDGER": self._ledger,
             "LAB_NONCE": NONCE, **{f"LAB_{name.upper()}": value for name, value in lab.items()},
         }  # fmt: skip
         program = [str(MUXD / "bin" / "with-bug"), self._bug, "muxd"] if self._bug else [str(MUXD / "bin" / "muxd")]
-        self.process = Process([*PYTHON, *program, "serve"], environment)
+        self.process = Daemon([*PYTHON, *program, "serve"], environment)
         return self.process
 
     def start(self, **lab: str) -> Client:
@@ -115,7 +125,7 @@ class Home:
                 self._clients.append(client)
                 return client
 
-    def kill(self) -> Process:
+    def kill(self) -> Daemon:
         """SIGKILL, as it is. Returns the dead process with its records and its log."""
         assert self.process
         process, self.process = self.process, None
@@ -126,6 +136,12 @@ class Home:
     def hang_up(self) -> None:
         while self._clients:
             self._clients.pop().close()
+
+    def kill_at_hook(self) -> Daemon:
+        """SIGKILL once it stands at the hook that it was started with."""
+        assert self.process
+        self.process.await_hit()
+        return self.kill()
 
     def restart(self, **lab: str) -> Client:
         self.kill()
