@@ -1,4 +1,4 @@
-"""The one chart of a report: how long recovery took on each layer, as an inline SVG. Pure: same data, same bytes.
+"""The charts of the reports as inline SVG: recovery times per layer, waits per operation. Pure: same data, same bytes.
 
 Colours are written as CSS variables, so that the picture follows the page's light or dark scheme; layers differ by
 line style and label as well, since colour alone tells some readers nothing.
@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 _INK, _FAINT = "#010203", "#010204"
 _SERIES = ("#010211", "#010212", "#010213", "#010214", "#010215", "#010216")
 _VARIABLES = {_INK: "--muted", _FAINT: "--line"} | {colour: f"--series-{n + 1}" for n, colour in enumerate(_SERIES)}
+_LEAST_MS = 0.1  # what a history says; a logarithmic scale has no zero
 _DASHES: tuple[tuple[float, ...], ...] = ((), (6, 2), (2, 1.5), (8, 2, 2, 2), (4, 1), (1, 1))
 
 _SETTINGS: dict[Any, Any] = {
@@ -48,9 +49,32 @@ def recovery_chart(times_ms: Mapping[str, Sequence[float]]) -> str:
                 values, label=storage, color=_SERIES[n % len(_SERIES)], linewidth=2, dashes=dashes or (None, None)
             )
         _dress(axes, longest_ms=max(values[-1] for values in shown.values()))
-        written = io.StringIO()
-        figure.savefig(written, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-    return _inline(written.getvalue())
+        return _inline(figure, "recovery")
+
+
+def waits_chart(quantiles_ms: Mapping[str, Sequence[float]], limit_ms: float) -> str:
+    """Operation -> its quantiles of waiting, rising: a line from the first to the last with a mark at each.
+
+    On a logarithmic scale, since most answers take a ms and one may take seconds; `limit_ms` is what was promised.
+    """
+    if not quantiles_ms:
+        return ""
+    with matplotlib.rc_context(_SETTINGS):
+        figure = Figure(figsize=(8.6, 0.9 + 0.27 * len(quantiles_ms)), layout="constrained")
+        axes = figure.subplots()
+        names = list(quantiles_ms)[::-1]
+        for row, name in enumerate(names):
+            times = [max(ms, _LEAST_MS) for ms in quantiles_ms[name]]
+            axes.plot(times, [row] * len(times), color=_SERIES[0], linewidth=2, marker="|", markersize=8)
+            axes.plot(times[:1], [row], color=_SERIES[0], marker="o", markersize=5)
+        axes.axvline(limit_ms, color=_SERIES[1], linewidth=1.5, dashes=_DASHES[1])
+        axes.set_xscale("log")
+        axes.set_yticks(range(len(names)), names)
+        axes.set_xlabel("ms from the request to its answer: p50 (dot), p95, p99, max; dashed: the promise")
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.grid(visible=True, axis="x", linewidth=0.6)
+        axes.spines[["top", "right"]].set_visible(False)
+        return _inline(figure, "waits")
 
 
 def _dress(axes: Axes, longest_ms: float) -> None:
@@ -64,11 +88,14 @@ def _dress(axes: Axes, longest_ms: float) -> None:
     axes.legend(frameon=False, loc="lower right", handlelength=3.5)
 
 
-def _inline(svg: str) -> str:
-    """The `<svg>` element alone, scaled by the page and coloured by its variables."""
+def _inline(figure: Figure, heading: str) -> str:
+    """The `<svg>` element alone, scaled by the page and coloured by its variables; `heading` is the id of its title."""
+    written = io.StringIO()
+    figure.savefig(written, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    svg = written.getvalue()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(
-        r'^<svg [^>]*viewBox="([^"]+)"[^>]*>', r'<svg viewBox="\1" role="img" aria-labelledby="recovery">', svg
+        r'^<svg [^>]*viewBox="([^"]+)"[^>]*>', rf'<svg viewBox="\1" role="img" aria-labelledby="{heading}">', svg
     )
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r"<style.*?</style>", "", svg, flags=re.DOTALL)  # it would hold for the whole page

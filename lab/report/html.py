@@ -69,7 +69,7 @@ def render(data: RunData, summary: Summary) -> str:
     cards = [_card(data, result) for result in failures[:FAILURES_SHOWN]]
     notes = [_card(data, results[0]) for results in legs.noted(data).values()]
     return (
-        _environment()
+        pages()
         .get_template("report.html.j2")
         .render(
             data=data,
@@ -105,7 +105,8 @@ LEDGER_WORDS = {
 }
 
 
-def _environment() -> Environment:
+def pages() -> Environment:
+    """What every page of a report is made with."""
     made = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,

@@ -24,16 +24,22 @@ def render(data: RunData, summary: Summary) -> str:
         "testsuites", name=f"lab {text.printable(data.subject)} {data.campaign}", time=f"{data.took_s:.3f}"
     )
     for storage in data.storages:
-        _suite(root, f"{data.campaign}.{storage}", _trial_cases(data, storage))
-    _suite(root, f"{data.campaign}.canaries", _canary_cases(data))
-    _suite(root, f"{data.campaign}.evidence", [_evidence_case(data, summary)])
+        add_suite(root, f"{data.campaign}.{storage}", _trial_cases(data, storage))
+    add_suite(root, f"{data.campaign}.canaries", _canary_cases(data))
+    add_suite(root, f"{data.campaign}.evidence", [_evidence_case(data, summary)])
+    return document(root)
+
+
+def document(root: ET.Element) -> str:
+    """The text of suites that are all there."""
     for count in ("tests", "failures", "errors", "skipped"):
         root.set(count, str(sum(int(suite.get(count, "0")) for suite in root)))
     ET.indent(root)
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _suite(root: ET.Element, name: str, cases: list[ET.Element]) -> None:
+def add_suite(root: ET.Element, name: str, cases: list[ET.Element]) -> None:
+    """A suite of these cases, counted."""
     suite = ET.SubElement(root, "testsuite", name=name, tests=str(len(cases)))
     for attribute, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
         suite.set(attribute, str(sum(case.find(tag) is not None for case in cases)))
@@ -51,24 +57,24 @@ def _trial_cases(data: RunData, storage: str) -> list[ET.Element]:
 
 
 def _trial_case(data: RunData, result: Result) -> ET.Element:
-    case = _case(_name(data, result.trial), result.took_s)
+    case = new_case(_name(data, result.trial), result.took_s)
     word = result.verdict.word
     if word in _TAG:
         lines = [f"{label}: {said}" for label, said in text.details(data, result)]
-        _say(case, _TAG[word], f"{word}: {text.title(result)}", "\n".join(lines), word)
+        fail(case, _TAG[word], f"{word}: {text.title(result)}", "\n".join(lines), word)
     elif word is Word.NOTE:
         ET.SubElement(case, "system-out").text = text.one_line(f"note: {result.verdict.why or text.title(result)}")
     return case
 
 
 def _unfinished_case(data: RunData, trial: Trial) -> ET.Element:
-    case = _case(_name(data, trial), 0)
+    case = new_case(_name(data, trial), 0)
     ET.SubElement(case, "skipped", message="the run ended before this trial")
     return case
 
 
 def _refused_case(leg: LegInfo) -> ET.Element:
-    case = _case(leg.name, 0)
+    case = new_case(leg.name, 0)
     ET.SubElement(case, "skipped", message=text.printable(f"{legs.NOT_OFFERED}: {leg.reason}"))
     return case
 
@@ -76,20 +82,20 @@ def _refused_case(leg: LegInfo) -> ET.Element:
 def _canary_cases(data: RunData) -> list[ET.Element]:
     cases = []
     for canary in coverage.canaries(data):
-        case = _case(f"{canary.bug.name} on {canary.storage}", sum(r.took_s for r in canary.tries))
+        case = new_case(f"{canary.bug.name} on {canary.storage}", sum(r.took_s for r in canary.tries))
         if canary.caught_by is None:
             message = (
                 f"planted bug not caught by {canary.bug.property} in {text.plural(len(canary.tries), 'try', 'tries')}"
             )
-            _say(case, "failure", message, canary.bug.meaning, "canary missed")
+            fail(case, "failure", message, canary.bug.meaning, "canary missed")
         cases.append(case)
     return cases
 
 
 def _evidence_case(data: RunData, summary: Summary) -> ET.Element:
-    case = _case("the campaign has seen what it must", 0)
+    case = new_case("the campaign has seen what it must", 0)
     if summary.no_work:
-        _say(case, "error", headline(data, summary).sentence, "\n".join(summary.no_work), "NO-WORK")
+        fail(case, "error", headline(data, summary).sentence, "\n".join(summary.no_work), "NO-WORK")
     return case
 
 
@@ -100,9 +106,11 @@ def _name(data: RunData, trial: Trial) -> str:
     return f"{text.ident(trial)} {kind}{about}{text.points(trial)} (workload {trial.workload}, {trial.fault})"
 
 
-def _case(name: str, took_s: float) -> ET.Element:
+def new_case(name: str, took_s: float) -> ET.Element:
+    """A test that has passed, unless it is made to fail."""
     return ET.Element("testcase", name=text.printable(name), time=f"{took_s:.3f}")
 
 
-def _say(case: ET.Element, tag: str, message: str, body: str, kind: str) -> None:
+def fail(case: ET.Element, tag: str, message: str, body: str, kind: str) -> None:
+    """Make it a `failure`, a broken assertion, or an `error`, a test that could not say."""
     ET.SubElement(case, tag, message=text.printable(message), type=kind).text = text.printable(body)

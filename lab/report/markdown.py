@@ -55,10 +55,11 @@ def _layers(summary: Summary) -> str:
         ]
         for layer in summary.layers
     ]
-    return _table(head, ["---", *["--:"] * (len(head) - 1)], rows)
+    return table(head, ["---", *["--:"] * (len(head) - 1)], rows)
 
 
-def _table(head: Sequence[str], rule: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table(head: Sequence[str], rule: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table of cells that are escaped already."""
     return "\n".join("| " + " | ".join(row) + " |" for row in (head, rule, *rows))
 
 
@@ -69,8 +70,8 @@ def _cells(data: RunData) -> list[str]:
     head = ["cell", "layer", *map(escape, legs.modes(data))]
     rows = [[escape(row.cell), escape(row.layer), *map(escape, row.words)] for row in legs.folded(data)]
     refused = [f"- {legs.NOT_OFFERED}: {escape(what)}: {escape(why)}" for why, what in legs.refusals(data).items()]
-    table = _table(head, ["---", "---", *["--:"] * len(legs.modes(data))], rows)
-    return [table, "\n".join([f"- legs: {legs.LEGEND}", *refused])]
+    words = table(head, ["---", "---", *["--:"] * len(legs.modes(data))], rows)
+    return [words, "\n".join([f"- legs: {legs.LEGEND}", *refused])]
 
 
 def _covered(summary: Summary) -> str:
@@ -99,7 +100,7 @@ def _notes(data: RunData, notes: Mapping[LegInfo, Sequence[Result]]) -> str:
 
 def _trials(data: RunData, results: Sequence[Result]) -> str:
     head = ["trial", "layer", "verdict", "point", "what", "replay"]
-    return _table(head, ["---"] * len(head), [_trial(data, result) for result in results])
+    return table(head, ["---"] * len(head), [_trial(data, result) for result in results])
 
 
 def _trial(data: RunData, result: Result) -> list[str]:
