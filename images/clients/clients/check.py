@@ -18,7 +18,7 @@ class NotWhole(Exception):
 async def read_back(reader: Client, asked: Iterable[str]) -> dict:
     """The list of chats, and each chat that is listed or was ever asked for, one after the other.
 
-    None stands for a chat that is not there. Raises NotWhole: what could not be read must not look like what is not there.
+    None stands for a chat that is not there. Raises NotWhole: what could not be read must not look like that.
     """
     chats = _listed(await reader.ask("chat/list", {}))
     read: dict[str, object] = {}

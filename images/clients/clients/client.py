@@ -1,7 +1,7 @@
 """One client: a connection of its own, one request after the other, and what became of each.
 
-Either it was answered, or nobody knows, and the history says why: the daemon died (`cut`), it took too long (`timeout`),
-or the connection was closed and the daemon lives (`closed`): then it answers on another connection.
+Either it was answered, or nobody knows, and the history says why: the daemon died (`cut`), it took too long
+(`timeout`), or the connection was closed and the daemon lives (`closed`): then it answers on another connection.
 """
 
 import asyncio
