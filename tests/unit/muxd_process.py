@@ -35,6 +35,14 @@ class Daemon(Process):
         """None while it lives."""
         return self._process.poll()
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def children(self) -> list[str]:
+        """The process ids of its agents."""
+        return Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+
 
 class Client:
     """One connection. Requests may be sent ahead of their answers, which come in any order."""
@@ -61,6 +69,11 @@ class Client:
         """The next answer as it is; None if the daemon has closed the connection."""
         line = self._file.readline()
         return json.loads(line) if line else None
+
+    @property
+    def answered(self) -> set[int]:
+        """The requests whose answers have come and have not been taken."""
+        return set(self._answers)
 
     def answer(self, ident: int) -> Any:
         """The result of a request. Raises Refused."""
