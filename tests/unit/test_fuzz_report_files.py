@@ -123,6 +123,24 @@ def test_junit_is_red_for_a_missed_bug_and_for_no_work() -> None:
     assert stopped["fuzz.canaries"].get("skipped") == "1"
 
 
+@pytest.mark.parametrize(
+    "results",
+    [
+        *([*green(3), result(4, word)] for word in Word),
+        [*green(3), canary(20)],
+        [*green(3), canary(20, Word.PASS)],
+        [result(1, kills=())],
+        [],
+    ],
+)
+def test_junit_is_red_exactly_when_the_exit_code_is_not_0(results: list[FuzzResult]) -> None:
+    """Planted: a word that no test of the file stands for."""
+    of = data(bugs=(BUG,) if any(r.trial.bug for r in results) else ())
+    root = ET.fromstring(junit(results, of, summarise(results, of)))
+    red = root.get("failures") != "0" or root.get("errors") != "0"
+    assert red == (summarise(results, of).exit_code != 0)
+
+
 def test_the_markdown_has_tables_failures_and_notes() -> None:
     """The step summary of a CI job is what most people see."""
     results = [*RED, canary(20, Word.PASS)]
