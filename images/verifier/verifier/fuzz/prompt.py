@@ -47,8 +47,6 @@ class Prompt:
         self.sends: list[Request] = []
         self.removals: list[Request] = []
         self.sightings: list[Sighting] = []
-        self.gone = NEVER  # place from which on it is known to have been taken away
-        self.gone_by: Request | None = None
         self._first_run = first_run
         self._absences: list[tuple[float, float]] = []  # begin and end of answers by which it was nowhere
         self._not_waiting: list[tuple[float, int]] = []  # end and life of answers by which it ran, or had run
@@ -72,11 +70,21 @@ class Prompt:
         """The sends that were invoked before this place."""
         return [r for r in self.sends if r.begin < before]
 
-    def forgotten(self, begin: float, end: float) -> bool:
-        """No send can explain it in an answer from `begin` to `end`: it was nowhere when each had landed or never
-        would."""
-        absent = max((a for a, until in self._absences if until < begin), default=-1.0)
-        return all(r.failed or r.lands < absent for r in self.sent(end))
+    def explained(self, begin: float, end: float) -> bool:
+        """Can a send have put it where an answer from `begin` to `end` shows it?"""
+        return any(not r.failed for r in self.sent(end)) and not self._forgotten(begin, end)
+
+    def _forgotten(self, begin: float, end: float) -> bool:
+        """An earlier answer showed that it is nowhere, for good.
+
+        It had landed by then, and is gone; or it had not, and all that was sent before `end` had landed or never will.
+        """
+        sent = self.sent(end)
+        return any(
+            self.landed < absent or all(r.failed or r.lands < absent for r in sent)
+            for absent, until in self._absences
+            if until < begin
+        )
 
     def certain_removals(self) -> list[Request]:
         """Those that were answered `removed: true`: it waited, and from then on it must be nowhere."""
@@ -104,15 +112,9 @@ class Prompt:
         self._absences.append((request.begin, request.end))
 
     def see_not_waiting(self, request: Request) -> None:
-        """It is not in the queue, and only because its turn has begun: it has landed, and no removal may have taken
-        it."""
+        """It is not in the queue: if it had landed, and no removal may have taken it, its turn has begun."""
         if self.landed < request.begin and self.excuse(request.end) is None:
             self._not_waiting.append((request.end, request.life))
-
-    def settle_gone(self, removal: Request, place: float) -> None:
-        """It is nowhere from here on, and this removal did it."""
-        if place < self.gone:
-            self.gone, self.gone_by = place, removal
 
     def taken_away(self, request: Request, place: Place) -> Request | None:
         """The removal by which it cannot be there any more.
@@ -120,13 +122,18 @@ class Prompt:
         What was taken away while it waited has never run before either: but for a turn that a kill kept from
         beginning.
         """
-        if self.gone < request.begin:
-            return self.gone_by
         for removal in self.certain_removals():
             ran = place == Place.LOGGED or (place == Place.RUNS and request.life >= removal.life)
             if removal is not request and (removal.end < request.begin or ran):
                 return removal
-        return None
+        return self.excuse(request.begin) if self._forgotten(request.begin, request.end) else None
+
+    def taken_away_at_last(self) -> Request | None:
+        """The removal by which it never runs."""
+        certain = self.certain_removals()
+        if certain:
+            return certain[0]
+        return self.excuse(NEVER) if self._forgotten(NEVER, NEVER) else None
 
     def out_of_order(self, request: Request, place: Place, outcome: str) -> str:
         """Why it cannot be there, by where it has been before; empty if it can."""

@@ -126,19 +126,16 @@ class Prompts:
         if not prompt.removals:
             return False
         removal = prompt.taken_away(request, place)
-        if removal is None and prompt.sent(request.end) and prompt.forgotten(request.begin, request.end):
-            removal = prompt.excuse(request.end)
         why = f"{prompt.called} was taken away ({_answer(removal)}), but {request.where} it {TOLD[place]}"
         self._final.holds(removal is None, f"{(removal or request).who} place", NOWHERE, TOLD[place], why)
         return removal is not None
 
     def _unexplained(self, request: Request, prompt: Prompt, place: Place) -> bool:
         """No send can have put it there."""
-        sent = prompt.sent(request.end)
-        if sent and not prompt.forgotten(request.begin, request.end):
+        if prompt.explained(request.begin, request.end):
             return False
-        why = f"{prompt.called} {TOLD[place]}, {request.where}: {_no_send(sent)}"
-        self._once.holds(False, f"{sent[0].who if sent else request.who} place", NOWHERE, TOLD[place], why)
+        why = f"{prompt.called} {TOLD[place]}, {request.where}: {_no_send(prompt.sent(request.end))}"
+        self._once.holds(False, f"{prompt.told(request)} place", NOWHERE, TOLD[place], why)
         return True
 
     def _nowhere(self, request: Request, prompt: Prompt) -> None:
@@ -146,35 +143,24 @@ class Prompts:
         self.checked += request.step == CHECK
         prompt.see_nowhere(request)
         excuse = prompt.excuse(request.end)
-        landed = prompt.landed < request.begin
-        why = (
-            f"{prompt.called} was accepted, but {request.where} it is nowhere: not queued, not running, not in the log"
-        )
-        if prompt.removals:
-            why += "; " + "; ".join(f"{r.who}: {_answer(r)}" for r in prompt.removals if r.begin < request.end)
-        self._once.holds(
-            not landed or excuse is not None, f"{prompt.told(request)} place", "in one place", NOWHERE, why
-        )
-        if excuse is not None:
-            self._final.facts += 1
-            if landed:
-                prompt.settle_gone(excuse, request.end)
+        lost = prompt.landed < request.begin and excuse is None
+        removals = "".join(f"; {r.who}: {_answer(r)}" for r in prompt.removals if r.begin < request.end)
+        why = f"{prompt.called} was accepted, but is not queued, running or logged, {request.where}{removals}"
+        self._once.holds(not lost, f"{prompt.told(request)} place", "in one place", NOWHERE, why)
+        self._final.facts += excuse is not None
 
     def _removal(self, request: Request, taken: bool) -> None:
-        """`removed: true` saw it waiting. `removed: false` may be of a turn just begun: it settles and excuses
-        nothing."""
+        """`removed: true` saw it waiting. `removed: false` may be of a turn just begun: it settles and excuses none."""
         prompt = self._prompt(request.args["chat"], request.args["prompt"])
         self._final.facts += 1
         if not taken:
             return
-        others = [r for r in prompt.certain_removals() if r is not request]
-        why = f"{prompt.called} was taken away twice: by {request.who} and by {others[0].who}" if others else ""
+        others = [r.who for r in prompt.certain_removals() if r is not request]
+        why = f"{prompt.called} was taken away twice: by {' and by '.join((request.who, *others))}"
         self._final.holds(not others, f"{request.who} removed", "once", "twice", why)
-        if not self._removed_again(request, prompt, Place.WAITS) and not self._unexplained(
-            request, prompt, Place.WAITS
-        ):
-            prompt.see(request, Place.WAITS)
-        prompt.settle_gone(request, request.end)
+        if self._removed_again(request, prompt, Place.WAITS) or self._unexplained(request, prompt, Place.WAITS):
+            return
+        prompt.see(request, Place.WAITS)
 
     def _cut_turns(self, request: Request, log: list[dict[str, str]]) -> None:
         unknown = [entry["prompt"] for entry in log if entry["outcome"] == "unknown"]
@@ -201,11 +187,14 @@ class Prompts:
         runs, name = self._runs.get(prompt.name, 0), prompt.called
         fact = f"{prompt.sends[0].who} runs"
         self._once.holds(runs <= 1, fact, "at most 1", runs, f"{name} ran {runs} times, by the ledger")
-        lost = runs > 0 and prompt.gone_by is None and prompt.forgotten(NEVER, NEVER)
-        self._once.holds(not lost, fact, "no run", runs, f"{name} ran, by the ledger: {_no_send(prompt.sends)}")
-        if prompt.gone_by is not None:
-            why = f"{name} was taken away ({_answer(prompt.gone_by)}), but ran, by the ledger"
-            self._final.holds(runs == 0, f"{prompt.gone_by.who} runs", 0, runs, why)
+        removal = prompt.taken_away_at_last()
+        lost = removal is None and not prompt.explained(NEVER, NEVER)
+        self._once.holds(
+            not (runs and lost), fact, "no run", runs, f"{name} ran, by the ledger: {_no_send(prompt.sends)}"
+        )
+        if removal is not None:
+            why = f"{name} was taken away ({_answer(removal)}), but ran, by the ledger"
+            self._final.holds(runs == 0, f"{removal.who} runs", 0, runs, why)
         if any(s.outcome == "done" and s.end < self._story.last_ledger for s in prompt.sightings):
             why = f"{name} is logged as done, but the ledger has not seen it run"
             self._once.holds(runs > 0, fact, "a run", runs, why)
@@ -217,7 +206,7 @@ def _no_send(sent: list[Request]) -> str:
         return "nobody had sent it"
     if all(r.failed for r in sent):
         return f"{sent[-1].who} was answered that it did not happen"
-    return "it was nowhere once its send, which was never answered, could not land any more"
+    return "it was nowhere before, when its send had landed or never would"
 
 
 def _answer(removal: Request | None) -> str:
