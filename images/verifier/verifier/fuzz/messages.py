@@ -10,7 +10,7 @@ from collections import defaultdict
 
 from verifier.fuzz.history import CHECK, OK, Request, Story
 from verifier.fuzz.prompts import RUN
-from verifier.fuzz.shapes import OUTBOX, Checks
+from verifier.fuzz.shapes import OUTBOX, Checks, brief
 
 MESSAGE = "message:"  # the ledger's effect of a delivery
 
@@ -30,18 +30,13 @@ def judge_messages(story: Story, checks: Checks) -> None:
         times, fact = deliveries.get(name, 0), f"{sent[0].who} deliveries"
         check.holds(times <= 1, fact, "at most 1", times, f"{name} was delivered {times} times")
         if all(r.failed for r in sent):
-            check.holds(
-                times == 0,
-                fact,
-                0,
-                times,
-                f"{name} was delivered, but {sent[-1].who} was answered that it did not happen",
-            )
+            why = f"{name} was delivered, but {sent[-1].who} was answered that it did not happen"
+            check.holds(times == 0, fact, 0, times, why)
         if ended and any(r.outcome == OK for r in sent):
             check.holds(times >= 1, fact, 1, times, f"{name} was acknowledged, but at the end it was not delivered")
-    for name in deliveries.keys() - sends.keys():
-        fact = f"step={CHECK} op=outbox/send message={name} deliveries"
-        check.holds(False, fact, 0, deliveries[name], f"{name} was delivered, and nobody sent it")
+    for name in sorted(deliveries.keys() - sends.keys()):
+        fact = f"step={CHECK} op=outbox/send {brief(name)} deliveries"
+        check.holds(False, fact, 0, deliveries[name], f"{brief(name)} was delivered, and nobody sent it")
     for effect in story.other_effects(RUN, MESSAGE):
-        check.holds(False, f"step={CHECK} op=outbox/send effect", "none but turns and deliveries", effect[:80],
-                    f"the ledger saw the effect {effect[:80]!r}, for which nobody asked")  # fmt: skip
+        fact, why = f"step={CHECK} op=outbox/send effect", f"the ledger saw {brief(effect)}, for which nobody asked"
+        check.holds(False, fact, "turns and deliveries", brief(effect), why)

@@ -65,7 +65,7 @@ class Prompts:
         for request, prompt, place in self._left:
             self._ended(request, prompt, place)
         known = {prompt.name for prompt in self._prompts.values() if prompt.sends}
-        for name in self._runs.keys() - known:
+        for name in sorted(self._runs.keys() - known):
             why = f"{brief(name)} ran, and nobody sent it"
             self._once.holds(False, f"step={CHECK} op=prompt/send {brief(name)}", "no run", "a run in the ledger", why)
         for prompt in self._prompts.values():
@@ -189,9 +189,8 @@ class Prompts:
         self._once.holds(runs <= 1, fact, "at most 1", runs, f"{name} ran {runs} times, by the ledger")
         removal = prompt.taken_away_at_last()
         lost = removal is None and not prompt.explained(NEVER, NEVER)
-        self._once.holds(
-            not (runs and lost), fact, "no run", runs, f"{name} ran, by the ledger: {_no_send(prompt.sends)}"
-        )
+        why = f"{name} ran, by the ledger: {_no_send(prompt.sends)}"
+        self._once.holds(not (runs and lost), fact, "no run", runs, why)
         if removal is not None:
             why = f"{name} was taken away ({_answer(removal)}), but ran, by the ledger"
             self._final.holds(runs == 0, f"{removal.who} runs", 0, runs, why)
