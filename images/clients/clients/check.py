@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable
 
+from clients.adapters import NO_SUCH_CHAT
 from clients.client import CUT, Client, Outcome
-
-NO_SUCH_CHAT = -32001
 
 
 class NotWhole(Exception):

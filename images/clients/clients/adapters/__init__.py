@@ -10,13 +10,14 @@ import importlib
 import socket
 
 MAX_ANSWER = 256 * 1024  # bytes; a check of all chats has to fit in the 1 MiB of a history line
+NO_SUCH_CHAT = -32001
 BUSY_S = 0.01  # until a daemon whose backlog is full is tried again
 
 
 class Refused(Exception):
     """It answered that it did not do it."""
 
-    def __init__(self, code: int | str, message: str):
+    def __init__(self, code: int, message: str):
         super().__init__(message)
         self.code = code
 

@@ -1,43 +1,56 @@
-"""Redis over its unix socket (RESP2): what is one operation here is one command or one transaction there.
+"""Redis over its unix socket (RESP2): one operation here is one command there, or one script, which is a transaction.
 
-The chats are a list, the draft of each a string, its queue and its watched paths lists. Redis runs nothing: a prompt
-waits in its queue until it is removed. Whatever is done twice leaves the same as once, as docs/fuzz.md has it.
+The chats are a list, the draft of each a string, its queue and its watched paths lists. Redis knows no chats that
+others could belong to, so the script asks first whether the chat is in the list. Nothing runs: a prompt waits in its
+queue until it is removed. What is done twice leaves the same as once.
 """
 
-from clients.adapters import ConnectionEnded, Malformed, Refused, open_stream, read_line
+import json
+
+from clients.adapters import NO_SUCH_CHAT, ConnectionEnded, Malformed, Refused, open_stream, read_line
 
 END = b"\r\n"
+SERVER_ERROR = -32000  # as JSON-RPC has it: an error of Redis that has no number of ours
+NO_CHAT = "NOCHAT"
+SCRIPT = """
+if ARGV[1] ~= "" and not redis.call("LPOS", "chats", ARGV[1]) then return redis.error_reply("NOCHAT " .. ARGV[1]) end
+local replies = {}
+for i, command in ipairs(cjson.decode(ARGV[2])) do replies[i] = redis.call(unpack(command)) end
+return replies"""
 
 
-def _kept_once(key: str, value: str) -> list[tuple[str, ...]]:
-    return [("LREM", key, "0", value), ("RPUSH", key, value)]
+def _script(chat: str, *commands: tuple[str, ...]) -> tuple[str, ...]:
+    """The commands as one transaction, if there is such a chat; "" asks for none."""
+    return ("EVAL", SCRIPT, "0", chat, json.dumps(commands))
 
 
-COMMANDS = {  # operation → the commands of it; several are one transaction
-    "status": lambda: [("PING",)],
-    "chat/new": lambda chat: _kept_once("chats", chat),
-    "chat/list": lambda: [("LRANGE", "chats", "0", "-1")],
-    "chat/read": lambda chat: [
-        ("GET", f"draft:{chat}"),
-        ("LRANGE", f"queue:{chat}", "0", "-1"),
-        ("LRANGE", f"watches:{chat}", "0", "-1"),
-    ],
-    "draft/set": lambda chat, text: [("SET", f"draft:{chat}", text)],
-    "prompt/send": lambda chat, prompt, text: _kept_once(f"queue:{chat}", prompt),
-    "queue/list": lambda chat: [("LRANGE", f"queue:{chat}", "0", "-1")],
-    "queue/remove": lambda chat, prompt: [("LREM", f"queue:{chat}", "0", prompt)],
-    "watch/add": lambda chat, path: _kept_once(f"watches:{chat}", path),
-    "watch/rm": lambda chat, path: [("LREM", f"watches:{chat}", "0", path)],
+def _once(key: str, value: str) -> tuple[tuple[str, ...], ...]:
+    return ("LREM", key, "0", value), ("RPUSH", key, value)
+
+
+COMMANDS = {
+    "status": lambda: ("PING",),
+    "chat/new": lambda chat: _script("", *_once("chats", chat)),
+    "chat/list": lambda: ("LRANGE", "chats", "0", "-1"),
+    "chat/read": lambda chat: _script(
+        chat, ("GET", f"draft:{chat}"), ("LRANGE", f"queue:{chat}", "0", "-1"), ("LRANGE", f"watches:{chat}", "0", "-1")
+    ),
+    "draft/set": lambda chat, text: _script(chat, ("SET", f"draft:{chat}", text)),
+    "prompt/send": lambda chat, prompt, text: _script(chat, *_once(f"queue:{chat}", prompt)),
+    "queue/list": lambda chat: _script(chat, ("LRANGE", f"queue:{chat}", "0", "-1")),
+    "queue/remove": lambda chat, prompt: _script(chat, ("LREM", f"queue:{chat}", "0", prompt)),
+    "watch/add": lambda chat, path: _script(chat, *_once(f"watches:{chat}", path)),
+    "watch/rm": lambda chat, path: _script(chat, ("LREM", f"watches:{chat}", "0", path)),
 }
-RESULTS = {  # operation → its result, of the commands' replies; nothing for the others
+RESULTS = {  # operation → its result, of the reply; nothing for the others
     "status": lambda pong: {"idle": True},
     "chat/list": lambda chats: {"chats": chats},
-    "chat/read": lambda draft, queue, watches: {
-        "draft": draft, "queue": queue, "running": None, "log": [], "watches": watches,
+    "chat/read": lambda replies: {
+        "draft": replies[0], "queue": replies[1], "running": None, "log": [], "watches": replies[2],
         "title": None, "mode": None, "unread": False, "decisions": {},
     },
-    "queue/list": lambda queue: {"queue": queue},
-    "queue/remove": lambda removed: {"removed": removed > 0},
+    "queue/list": lambda replies: {"queue": replies[0]},
+    "queue/remove": lambda replies: {"removed": replies[0] > 0},
 }  # fmt: skip
 OPERATIONS = frozenset(COMMANDS)
 
@@ -48,30 +61,23 @@ class Connection:
         self._writer = writer
 
     async def request(self, op: str, args: dict):
-        """The result. Raises Refused (`LOADING` while it reads its files), ConnectionEnded and Malformed."""
-        commands = COMMANDS[op](**args)
-        if len(commands) > 1:
-            commands = [("MULTI",), *commands, ("EXEC",)]
-        self._writer.write(b"".join(map(_encoded, commands)))
-        replies = [await self._reply() for _ in commands]
-        for reply in [*replies, *(replies[-1] if commands[-1] == ("EXEC",) else [])]:
-            if isinstance(reply, Refused):
-                raise reply
-        result = RESULTS.get(op, lambda *_: {})
-        return result(*(replies[-1] if len(commands) > 1 else replies))
+        """The result. Raises Refused (also while it reads its files), ConnectionEnded and Malformed."""
+        self._writer.write(_encoded(COMMANDS[op](**args)))
+        reply = await self._reply()
+        return RESULTS[op](reply) if op in RESULTS else {}
 
     def close(self) -> None:
         self._writer.transport.abort()
 
     async def _reply(self):
-        """One reply; an error is returned, since the replies to the commands behind it come all the same."""
+        """One reply, and all that is in it."""
         line = (await read_line(self._reader)).removesuffix(END)
         kind, rest = line[:1], line[1:].decode()
         match kind:
             case b"+":
                 return rest
             case b"-":
-                return Refused(rest.split(" ")[0], rest)
+                raise Refused(NO_SUCH_CHAT if rest.startswith(NO_CHAT) else SERVER_ERROR, rest)
             case b":":
                 return int(rest)
             case b"$":
