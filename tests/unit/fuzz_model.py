@@ -1,8 +1,8 @@
 """A little daemon in memory that keeps every promise of docs/fuzz.md, and histories of trials of it. Each is sound.
 
-Three clients are served side by side, turns and deliveries go on in between, kills cut what waits, and what timed
-out may land later in the same life. All that may happen is drawn from one source, so a history that gives a false
-alarm is shrunk. With `drop` the daemon forgets one acknowledged write at a kill.
+Three clients are served side by side, turns and deliveries go on in between, kills cut what waits or had just been
+answered, what timed out may land later in the same life, and a kill may hit a check. All of it is drawn from one seed.
+With `drop` the daemon forgets one acknowledged write at its last kill.
 """
 
 from __future__ import annotations
@@ -30,6 +30,15 @@ DROPPED = {
     "chat/mark_unread": "settings-kept",
 }
 """What may be dropped, and the property that must see it."""
+
+
+SETTINGS = {
+    "draft/set": ("draft", "text"),
+    "chat/rename": ("title", "title"),
+    "chat/set_mode": ("mode", "mode"),
+    "chat/mark_unread": ("unread", ""),
+}
+"""The field of a chat that an operation sets, and the argument to which."""
 
 
 class Refused(Exception):
@@ -79,9 +88,8 @@ class State:
         elif op == "permission/decide":
             held["decisions"][args["prompt"]] = args["allow"]
         else:
-            name, value = {"draft/set": ("draft", args.get("text")), "chat/rename": ("title", args.get("title")),
-                           "chat/set_mode": ("mode", args.get("mode")), "chat/mark_unread": ("unread", True)}[op]  # fmt: skip
-            held[name] = value
+            field, argument = SETTINGS[op]
+            held[field] = args[argument] if argument else True
         return {}
 
     def work(self, rng: random.Random) -> bool:
@@ -146,6 +154,8 @@ class Trial:
         self._written = 0
         self._prompts: list[tuple[str, str]] = []  # chat and prompt, asked for
         self._watches: list[tuple[str, str]] = []
+        for name in CHATS[:2]:  # the third may come or not
+            self._at_once(1, "chat/new", chat=name)
         for life in range(1, kills + 1):
             self._operate(timeouts=drop is None)
             self._kill(drop if life == kills else None)
@@ -300,6 +310,6 @@ class Trial:
         return {"chat": name, **more.get(op, {})}
 
 
-OPS = ("chat/new", "chat/new", "draft/set", "prompt/send", "prompt/send", "queue/remove", "queue/remove", "outbox/send",
-       "watch/add", "watch/rm", "chat/rename", "chat/mark_unread", "chat/set_mode", "permission/decide", "chat/read",
-       "chat/list", "queue/list")  # fmt: skip
+OPS = ("chat/new", "draft/set", "prompt/send", "prompt/send", "prompt/send", "queue/remove", "queue/remove",
+       "outbox/send", "watch/add", "watch/rm", "chat/rename", "chat/mark_unread", "chat/set_mode", "permission/decide",
+       "chat/read", "chat/list", "queue/list")  # fmt: skip
