@@ -8,39 +8,22 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
-import shlex
 import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import docker.errors
 import requests
-from rich.console import Console
 
+from lab.cli_run import run, workers_option
 from lab.engine.errors import Interrupted, LabError, UsageError
-
-if TYPE_CHECKING:
-    from lab.campaigns.frame import Request
+from lab.screen import Screen, say
 
 USAGE_EXIT = 64
 INTERRUPTED_EXIT = 130
-MAX_WORKERS = 32
-
-
-class Screen(Console):
-    """Where progress is drawn. When its reader goes away it says so, where rich would exit with 1."""
-
-    def on_broken_pipe(self) -> None:
-        raise BrokenPipeError
-
-
-def say(line: str) -> None:
-    """One line, at once: what is behind a pipe must see it when a person would."""
-    print(line, flush=True)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -56,6 +39,9 @@ def setup() -> None:
     set_up(say)
 
 
+cli.add_command(run)
+
+
 @cli.group()
 def engine() -> None:
     """The engine that `lab setup` started, if it did."""
@@ -69,108 +55,6 @@ def engine_stop() -> None:
     stop_engine(say)
 
 
-@cli.group()
-def run() -> None:
-    """Run a campaign."""
-
-
-def _names(context: click.Context, parameter: click.Parameter, value: str) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in value.split(",") if name.strip())
-    if not names:
-        raise click.BadParameter("names at least one, such as ext4,tmpfs")
-    return names
-
-
-def _shard(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, int] | None:
-    if not value:
-        return None
-    index, slash, of = value.partition("/")
-    if not (slash and index.isdigit() and of.isdigit() and 1 <= int(index) <= int(of)):
-        raise click.BadParameter("is i/n with 1 <= i <= n, such as 2/8")
-    return int(index), int(of)
-
-
-storage_option = click.option(
-    "--storage", "storages", default="ext4,tmpfs,overlay", envvar="LAB_STORAGE", show_default=True, callback=_names
-)
-seed_option = click.option("--seed", envvar="LAB_SEED", type=click.IntRange(0), help="Repeats a run.  [default: drawn]")
-workers_option = click.option(
-    "--workers", default=4, envvar="LAB_WORKERS", show_default=True, type=click.IntRange(1, MAX_WORKERS)
-)
-bug_option = click.option("--bug", help="Run the subject with this planted bug; see `lab bugs`.")
-evidence_option = click.option(
-    "--evidence", type=click.Choice(["failed", "all"]), default="failed", show_default=True, help="Kept whole."
-)
-verbose_option = click.option("-v", "--verbose", is_flag=True, help="One line for each trial.")
-
-
-@run.command()
-@click.option(
-    "--subject", default="kernel", show_default=True, help="A built-in subject, or the path of a subject.toml."
-)
-@storage_option
-@click.option(
-    "--points", default=500, envvar="LAB_POINTS", show_default=True, type=click.IntRange(1, 100_000), help="Per layer."
-)
-@seed_option
-@workers_option
-@click.option("--exhaustive", is_flag=True, help="Every crash point of the census instead of --points of them.")
-@click.option("--shard", envvar="LAB_SHARD", callback=_shard, help="Only part i of n of the plan: i/n.")
-@bug_option
-@evidence_option
-@verbose_option
-def matrix(
-    subject: str,
-    storages: tuple[str, ...],
-    points: int,
-    seed: int | None,
-    workers: int,
-    exhaustive: bool,
-    shard: tuple[int, int] | None,
-    bug: str | None,
-    evidence: str,
-    verbose: bool,
-) -> None:
-    """Kill a subject at seeded points of its census, on each storage layer."""
-    from lab.campaigns import running
-    from lab.campaigns.matrix import Options
-
-    request = _request("matrix", subject, storages, seed, workers, bug, evidence)
-    options = Options(storages, points, exhaustive, bug)
-    progress = running.progress_maker(Screen(), verbose, say)
-    sys.exit(running.run_matrix(request, options, shard, say, progress))
-
-
-@run.command()
-@click.option(
-    "--subject", default="sessions", show_default=True, help="A built-in store, or the path of a subject.toml."
-)
-@storage_option
-@seed_option
-@workers_option
-@click.option("--nightly", is_flag=True, help="All journal modes, long stories, more crash points.")
-@bug_option
-@evidence_option
-@verbose_option
-def cells(
-    subject: str,
-    storages: tuple[str, ...],
-    seed: int | None,
-    workers: int,
-    nightly: bool,
-    bug: str | None,
-    evidence: str,
-    verbose: bool,
-) -> None:
-    """Conformance cells: does "resume" mean resume? A session store, over journal modes and storage layers."""
-    from lab.campaigns import running
-    from lab.campaigns.cells import Options
-
-    request = _request("cells", subject, storages, seed, workers, bug, evidence)
-    progress = running.progress_maker(Screen(), verbose, say)
-    sys.exit(running.run_cells(request, Options(storages, nightly, bug), say, progress))
-
-
 @cli.command()
 @click.argument("run_id", metavar="RUN")
 @click.option("-v", "--verbose", is_flag=True, help="One line for each trial.")
@@ -178,16 +62,16 @@ def resume(run_id: str, verbose: bool) -> None:
     """Finish a run that was stopped or killed."""
     from lab.campaigns import running
 
-    sys.exit(running.resume(run_id, say, running.progress_maker(Screen(), verbose, say)))
+    sys.exit(running.resume(run_id, Screen(), verbose, say))
 
 
 @cli.command()
-@click.argument("run_id", metavar="RUN")
-@click.argument("trial", type=int)
+@click.argument("run_id", metavar="RUN|SCRIPT")
+@click.argument("trial", type=int, required=False)
 @click.option("--times", default=1, show_default=True, type=click.IntRange(1, 1000))
 @click.option("--keep", is_flag=True, help="Leave its containers and volume to look into.")
-def replay(run_id: str, trial: int, times: int, keep: bool) -> None:
-    """Run one trial of a stored run again; 0 if it ends as recorded."""
+def replay(run_id: str, trial: int | None, times: int, keep: bool) -> None:
+    """Run one trial of a stored run again, or a script that a fuzz run has made; 0 if it ends as recorded."""
     from lab.campaigns import running
 
     sys.exit(running.replay(run_id, trial, times, keep, say))
@@ -289,45 +173,13 @@ def gc() -> None:
 
 @cli.command()
 @click.option("--trials", default=40, show_default=True, type=click.IntRange(4, 10_000))
-@click.option("--workers", default=4, envvar="LAB_WORKERS", show_default=True, type=click.IntRange(1, MAX_WORKERS))
+@workers_option
 @click.option("--json", "as_json", is_flag=True)
 def bench(trials: int, workers: int, as_json: bool) -> None:
     """The lab's trial rate against the engine's own floor for as many container starts, in one run."""
     from lab.bench import measure
 
     measure(trials, workers, as_json, say)
-
-
-def _request(
-    campaign: str,
-    subject: str,
-    storages: tuple[str, ...],
-    seed: int | None,
-    workers: int,
-    bug: str | None,
-    evidence: str,
-) -> Request:
-    """What was asked for, with a seed, which is said before anything else."""
-    from lab.campaigns.frame import Request
-
-    if seed is None:
-        seed = secrets.randbelow(10**9)
-    say(f"seed     {seed:<18} repeat this run: LAB_SEED={seed} {_this_command()}")
-    return Request(campaign, subject, seed, storages, workers, evidence == "all", bug)
-
-
-def _this_command() -> str:
-    """The command line as a person would type it again, without its seed."""
-    words, skip = [], False
-    for word in sys.argv[1:]:
-        if skip or word.startswith("--seed="):
-            skip = False
-            continue
-        if word == "--seed":
-            skip = True
-            continue
-        words.append(word)
-    return shlex.join(["lab", *words])
 
 
 def main() -> None:

@@ -6,10 +6,12 @@ Only a trial whose evidence was kept whole can be judged; the rest are counted, 
 from __future__ import annotations
 
 import base64
+import io
+import tarfile
 import threading
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 
 import docker
@@ -18,7 +20,10 @@ from lab.engine import images
 from lab.engine.client import connect
 from lab.engine.container import Spec
 from lab.engine.services import LABEL_ROLE, LABEL_RUN
-from lab.model import Evidence, Json, Look, Result, Verdict, Word
+from lab.fuzz import store
+from lab.fuzz.model import FuzzResult
+from lab.fuzz.verdict import judge as fuzz_judge
+from lab.model import Evidence, Json, Look, Result, Verdict, Word, to_json
 from lab.prepare import promises_of
 from lab.record import Record
 from lab.stored import recorded_subject
@@ -27,31 +32,68 @@ from lab.verdict import judge
 from lab.verifier import Verifier
 
 MEMORY_MB = 512
+OpenVerifier = Callable[[], AbstractContextManager[Verifier]]
 
 
 def rejudge(name: str, say: Callable[[str], None]) -> int:
     """Ask today's verifier about every look that was kept. 0: the same verdicts; 1: some differ; 2: none to judge."""
     record = Record.find(name)
     subject = recorded_subject(record)
-    workloads, prepared = record.inputs()
     client = connect()
     image = images.resolve(client, subject.verifier.image, subject.folder, say)
+    results: Sequence[Result | FuzzResult] = store.results(record) if subject.fuzz else record.results()
     judged = differing = 0
-    results = record.results()
-    for result in results:
-        evidence, volumes = record.evidence(result.evidence) if result.evidence else (None, ())
-        if evidence is None or len(volumes) < len(evidence.looks) or not evidence.looks:
-            continue
-        with _verifier(client, image, subject) as verifier:
-            told = {"workload": workloads[result.trial.workload], "prepared": prepared.told}
-            verdict = _judge_again(evidence, volumes, verifier, told, subject)
+    again = _fuzz_trials if subject.fuzz else _trials
+    for ident, before, now in again(record, subject, lambda: _open_verifier(client, image, subject)):
         judged += 1
-        differing += _tell(result, verdict, say)
+        differing += _tell(ident, before, now, say)
     say(f"verify   {judged:,} judged again, {differing:,} differ; {len(results) - judged:,} were not kept whole")
     if judged == 0:
         say("verify   nothing to judge: run with `--evidence all` to keep every trial whole")
         return 2
     return 1 if differing else 0
+
+
+def _trials(record: Record, subject: Subject, open_verifier: OpenVerifier) -> Iterator[tuple[int, Verdict, Verdict]]:
+    """Each trial that was kept whole: its number, its verdict, and today's."""
+    workloads, prepared = record.inputs()
+    for result in record.results():
+        evidence, volumes = record.evidence(result.evidence) if result.evidence else (None, ())
+        if evidence is None or len(volumes) < len(evidence.looks) or not evidence.looks:
+            continue
+        with open_verifier() as verifier:
+            told = {"workload": workloads[result.trial.workload], "prepared": prepared.told}
+            yield result.trial.ident, result.verdict, _judge_again(evidence, volumes, verifier, told, subject)
+
+
+def _fuzz_trials(
+    record: Record, subject: Subject, open_verifier: OpenVerifier
+) -> Iterator[tuple[int, Verdict, Verdict]]:
+    """The same of a fuzz run, where the history is all that the oracle is told."""
+    for result in store.results(record):
+        evidence = store.read_evidence(record, result.evidence) if result.evidence else None
+        if evidence is None or evidence.look is None:
+            continue
+        request = {
+            "workload": to_json(evidence.trial.scenario),
+            "prepared": {},
+            "history": list(evidence.history[: evidence.look.history]),
+            "ledger": evidence.look.ledger,
+            "volume": _no_volume(),
+        }
+        with open_verifier() as verifier:
+            look = verifier.look(evidence.look.name, evidence.look.process, request, subject.deadlines.look)
+        look = replace(look, mount=evidence.look.mount)
+        now = fuzz_judge(replace(evidence, look=look), subject.promises, subject.verifier.audits)
+        yield result.trial.ident, result.verdict, now
+
+
+def _no_volume() -> str:
+    """An archive with nothing in it: the oracle of a fuzz run reads no volume."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz"):
+        pass
+    return base64.b64encode(buffer.getvalue()).decode()
 
 
 def _judge_again(
@@ -71,22 +113,21 @@ def _judge_again(
     return judge(replace(evidence, looks=tuple(looks)), promises, subject.verifier.audits)
 
 
-def _tell(result: Result, verdict: Verdict, say: Callable[[str], None]) -> bool:
+def _tell(ident: int, before: Verdict, verdict: Verdict, say: Callable[[str], None]) -> bool:
     """Say what became of a verdict; True if it is another."""
-    before = result.verdict
     # Evidence alone cannot tell these two apart.
     was = Word.VIOLATION if before.word is Word.UNREPRODUCED else before.word
     if (was, before.property) == (verdict.word, verdict.property):
         return False
     now = f"{verdict.word} {verdict.property}"
-    say(f"verify   trial {result.trial.ident}: was {before.word} {before.property}, is {now}")
+    say(f"verify   trial {ident}: was {before.word} {before.property}, is {now}")
     if verdict.why:
         say(f"         {verdict.why}")
     return True
 
 
 @contextmanager
-def _verifier(client: docker.DockerClient, image: str, subject: Subject) -> Iterator[Verifier]:
+def _open_verifier(client: docker.DockerClient, image: str, subject: Subject) -> Iterator[Verifier]:
     uid = subject.subject.uid
     run = f"verify-{uuid.uuid4().hex[:8]}"
     spec = Spec(

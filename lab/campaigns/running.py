@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from rich.console import Console
 
 from lab import plan as plans
 from lab import reports
-from lab.campaigns import cells, matrix
+from lab.campaigns import cells, fuzz, fuzz_replay, matrix
 from lab.campaigns.frame import (
     Request,
     Say,
@@ -26,10 +27,12 @@ from lab.crew import Stop
 from lab.engine.client import connect
 from lab.engine.errors import Interrupted, UsageError
 from lab.engine.services import LABEL_KEPT, LABEL_RUN
+from lab.fuzz.store import Bounds
 from lab.model import Kind, Verdict, Word, to_json
 from lab.plan import Plan
 from lab.prepare import workloads
 from lab.record import Record
+from lab.report.fuzz_progress import LineFuzz, fuzz_progress_for
 from lab.report.progress import CampaignProgress, LineProgress, progress_for
 from lab.report.text import plural
 from lab.trial import run_trial
@@ -78,10 +81,18 @@ def run_cells(request: Request, options: cells.Options, say: Say, progress: Make
         return _end(record, stop, say)
 
 
-def resume(name: str, say: Say, progress: MakeProgress) -> int:
+def run_fuzz(request: Request, bounds: Bounds, screen: Console, verbose: bool, say: Say) -> int:
+    """A whole fuzz run; the command's exit code."""
+    return fuzz.run_fuzz(request, bounds, say, _fuzz_progress(screen, verbose, say))
+
+
+def resume(name: str, screen: Console, verbose: bool, say: Say) -> int:
     """Finish a run that was stopped, each trial exactly once; the command's exit code."""
     record = Record.find(name)
     header = record.header()
+    if header.campaign == fuzz.NAME:
+        return fuzz.resume_fuzz(record, say, _fuzz_progress(screen, verbose, say))
+    progress = progress_maker(screen, verbose, say)
     with interruptible(say) as stop:
         with record.locked():
             plan = record.plan()
@@ -94,9 +105,19 @@ def resume(name: str, say: Say, progress: MakeProgress) -> int:
         return _end(record, stop, say)
 
 
-def replay(name: str, trial: int, times: int, keep: bool, say: Say) -> int:
-    """Run one trial of a stored run again, by itself; 0 if it ends as it is recorded, each time."""
-    record = Record.find(name)
+def replay(name: str, trial: int | None, times: int, keep: bool, say: Say) -> int:
+    """Run one trial of a stored run again, or a script, by itself; 0 if it ends as it is recorded, each time."""
+    script = Path(name)
+    if trial is None and not script.is_file():
+        raise UsageError(f"which trial of {name}?", "`lab replay RUN TRIAL`, or `lab replay SCRIPT` of a fuzz run.")
+    record = None if trial is None else Record.find(name)
+    if record is None or record.header().campaign == fuzz.NAME:
+        if keep:
+            raise UsageError("--keep is for crash points", "What a fuzz trial leaves is in its evidence: home.tgz.")
+        if record is None or trial is None:
+            return fuzz_replay.replay_script(script, times, say)
+        return fuzz_replay.replay_trial(record, trial, times, say)
+    assert trial is not None
     found = [t for t in record.plan().trials if t.ident == trial]
     if not found:
         raise UsageError(
@@ -128,6 +149,12 @@ def replay(name: str, trial: int, times: int, keep: bool, say: Say) -> int:
         return 0
     say(f"the same as recorded ({_in_words(recorded)}): {same} of {times}")
     return 0 if same == times else 2
+
+
+def _fuzz_progress(screen: Console, verbose: bool, say: Say) -> fuzz.MakeProgress:
+    if verbose:
+        return lambda storages: LineFuzz(say)
+    return lambda storages: fuzz_progress_for(fuzz.NAME, storages, screen)
 
 
 def progress_maker(console: Console, verbose: bool, say: Say) -> MakeProgress:

@@ -49,6 +49,16 @@ def folder_of(trial: FuzzTrial) -> str:
     return f"evidence/{trial.ident:04d}"
 
 
+def script_of(ident: int) -> str:
+    """The short script of a trial."""
+    return f"shrunk/{ident:04d}.json"
+
+
+def how_of(ident: int) -> str:
+    """How that script was found."""
+    return f"shrunk/{ident:04d}-how.json"
+
+
 def write_evidence(record: Record, folder: str, evidence: FuzzEvidence, verdict: Verdict, home: bytes | None) -> None:
     """A trial whole. Scenario, history and logs lie in files of their own, for people."""
     trial = replace(evidence.trial, scenario=replace(evidence.trial.scenario, lives=()))

@@ -310,6 +310,7 @@ class _Trial:
             f"{self._name}-diagnosis",
             [dead.ident for dead in self._processes[:-1]],
             process.last_words(),
+            uid=self._subject.subject.uid,
         )
 
     def _front_volume(self) -> str:

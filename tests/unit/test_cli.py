@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 from run_folder import new
 
-from lab import cli
+from lab import cli, cli_run
 from lab.campaigns import running
 from lab.engine.errors import EngineUnavailable, Interrupted, LabError, UsageError
 from lab.record import RUNS
@@ -203,9 +203,9 @@ def test_the_defaults_are_those_of_make_lab_ci(asked: Asked) -> None:
 def test_the_line_that_repeats_a_run_is_the_command_without_its_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two seeds in one line would contradict each other."""
     monkeypatch.setattr(sys, "argv", ["lab", "run", "matrix", "--seed", "7", "--points", "5", "--seed=8", "-v"])
-    assert cli._this_command() == "lab run matrix --points 5 -v"
+    assert cli_run._this_command() == "lab run matrix --points 5 -v"
     monkeypatch.setattr(sys, "argv", ["lab", "run", "matrix", "--subject", "my folder/subject.toml"])
-    assert cli._this_command() == "lab run matrix --subject 'my folder/subject.toml'"
+    assert cli_run._this_command() == "lab run matrix --subject 'my folder/subject.toml'"
 
 
 def test_show_without_a_run_lists_them_and_says_what_became_of_each() -> None:

@@ -1,0 +1,104 @@
+"""Fuzz trials again: one of a stored run, a script that still fails, or stored evidence before today's oracle."""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from lab.campaigns import frame
+from lab.campaigns.frame import Request, Say
+from lab.campaigns.fuzz import Stage, build, recorded_tags, stage
+from lab.engine.client import connect
+from lab.engine.errors import UsageError
+from lab.fuzz import script as scripts
+from lab.fuzz import store
+from lab.fuzz.model import FuzzResult, FuzzTrial
+from lab.fuzz.run import breaks
+from lab.fuzz.schedule import Draw
+from lab.fuzz.trial import FuzzOutcome, run_trial
+from lab.model import Kind, Verdict, Word
+from lab.record import Record
+from lab.stored import recorded_subject
+from lab.worker import Worker
+
+
+def replay_trial(record: Record, ident: int, times: int, say: Say) -> int:
+    """Run one trial of a stored run again; 0 if it ends as it is recorded, each time."""
+    recorded = {r.trial.ident: r for r in store.results(record)}.get(ident)
+    if recorded is None:
+        raise UsageError(
+            f"run {record.path.name} has finished no trial {ident}", f"`lab show {record.path.name}` lists them."
+        )
+    header, subject = record.header(), recorded_subject(record)
+    trial = _drawn_again(record, recorded)
+    say(f"replay   trial {ident} of {record.path.name}: seed {trial.scenario.name} on {trial.storage}")
+    request = Request("fuzz", header.subject, header.seed, (trial.storage,), 1, keep_evidence=True)
+    before = recorded.verdict
+    with frame.interruptible(say) as stop, stage(_name(), request, subject, recorded_tags(record), stop) as ready:
+        same = 0
+        for number, outcome in _run(trial, times, ready):
+            folder = f"replays/{ident:04d}/{number}"
+            store.write_evidence(record, folder, outcome.evidence, outcome.verdict, outcome.home)
+            now = outcome.verdict
+            same += (now.word, now.property) == (before.word, before.property) or breaks(now, before.property)
+            say(_line(number, now, str(record.path / folder)))
+    say(f"the same as recorded ({_in_words(before)}): {same} of {times}")
+    return 0 if same == times else 2
+
+
+def replay_script(path: Path, times: int, say: Say) -> int:
+    """Run a script; 0 if the promise that it is about breaks each time, 2 if it does not."""
+    script = scripts.read(path)
+    request = Request("fuzz", script.subject, script.scenario.seed, (script.storage,), 1, keep_evidence=True)
+    subject = frame.checked(replace(request, bug=script.bug))
+    for line in scripts.lines(script, path):
+        say(line)
+    trial = FuzzTrial(1, Kind.POINT, script.storage, script.scenario, script.bug)
+    client = connect()
+    frame.collect_dead(client, say)
+    tags = build(subject, say)
+    with frame.interruptible(say) as stop, stage(_name(), request, subject, tags, stop) as ready:
+        broke = 0
+        for number, outcome in _run(trial, times, ready):
+            broke += breaks(outcome.verdict, script.property)
+            say(_line(number, outcome.verdict, ""))
+    say(f"{script.property} broken: {broke} of {times}")
+    return 0 if broke == times else 2
+
+
+def _run(trial: FuzzTrial, times: int, ready: Stage) -> Iterator[tuple[int, FuzzOutcome]]:
+    """The trial again and again, by itself. Closed by its reader or at its end."""
+
+    def attempt(worker: Worker, task: FuzzTrial) -> FuzzOutcome:
+        return run_trial(task, ready.setting, worker, keep_evidence=True)
+
+    with contextlib.closing(ready.crew.each([trial] * times, attempt)) as outcomes:
+        yield from enumerate(outcomes, 1)
+
+
+def _drawn_again(record: Record, result: FuzzResult) -> FuzzTrial:
+    """The trial with its scenario: as it was kept, or else drawn again from its seed and number."""
+    if result.evidence is not None:
+        return store.read_evidence(record, result.evidence).trial
+    plan, _, _ = store.read_plan(record)
+    name = result.trial.scenario
+    draw = Draw(plan, recorded_subject(record).hooks, name.seed, record.header().storages)
+    return draw.trial(
+        result.trial.ident, result.trial.kind, name.number, result.trial.storage, result.trial.bug, name.seed
+    )
+
+
+def _name() -> str:
+    return f"replay-{uuid.uuid4().hex[:8]}"
+
+
+def _in_words(verdict: Verdict) -> str:
+    return f"{verdict.word} of {verdict.property}" if verdict.property else str(verdict.word)
+
+
+def _line(number: int, verdict: Verdict, folder: str) -> str:
+    why = f": {verdict.why}" if verdict.word is not Word.PASS else ""
+    return f"{number:>6}   {_in_words(verdict)}{why}" + (f"\n         evidence {folder}" if folder else "")
