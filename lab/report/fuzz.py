@@ -20,11 +20,11 @@ from lab.report.fuzz_data import (
     said,
     said_of,
 )
-from lab.report.fuzz_summary import Summary, headline
+from lab.report.fuzz_summary import Summary, headline, note_kind
 from lab.report.table import LABEL, WIDTH, align, ends, labelled
 from lab.report.text import HEADING_CHARS, duration, one_line, plural, value
 
-LINES_SHOWN = 20  # of violations and of notes; report.html has them all
+LINES_SHOWN = 20  # of violations, and of kinds of notes; report.html has them all
 SCRIPT_SHOWN = 40  # lines of a script: a short one has about twenty
 
 
@@ -199,16 +199,22 @@ def _block(group: list[FuzzResult], data: FuzzData) -> Iterator[str]:
 
 def _violations(results: Sequence[FuzzResult]) -> list[str]:
     """One line for each broken promise, as it was said when it was found."""
-    return _cut([violation_line(r) for r in failures(results) if r.verdict.word in BROKEN])
+    lines = [violation_line(r) for r in failures(results) if r.verdict.word in BROKEN]
+    more = len(lines) - LINES_SHOWN
+    return lines if more <= 0 else [*lines[:LINES_SHOWN], f"and {more:,} more"]
 
 
 def _notes(results: Sequence[FuzzResult]) -> list[str]:
-    return _cut([line for r in points(results) for line in note_lines(r)])
-
-
-def _cut(lines: list[str]) -> list[str]:
-    more = len(lines) - LINES_SHOWN
-    return lines if more <= 0 else [*lines[:LINES_SHOWN], f"and {more:,} more"]
+    """The first loss of each kind, and how many more there are of it: most likely for the same reason."""
+    kinds: dict[str, list[str]] = {}
+    for result in points(results):
+        for note, line in zip(result.notes, note_lines(result), strict=True):
+            kinds.setdefault(note_kind(note), []).append(line)
+    said = []
+    for kind, lines in list(kinds.items())[:LINES_SHOWN]:
+        said += [lines[0], f"and {len(lines) - 1:,} more of {kind}"] if len(lines) > 1 else lines
+    more = len(kinds) - LINES_SHOWN
+    return [*said, f"and {plural(more, 'more kind')} of loss"] if more > 0 else said
 
 
 def _missed(results: Sequence[FuzzResult], data: FuzzData) -> list[str]:

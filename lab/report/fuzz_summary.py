@@ -100,7 +100,7 @@ def summarise(results: Sequence[FuzzResult], data: FuzzData) -> Summary:
         hooks={name: at_hooks[name] for name in data.hooks},
         waits=_waits(counted),
         facts=_facts(counted, data),
-        notes=dict(Counter(_kind(note) for r in counted for note in r.notes).most_common()),
+        notes=dict(Counter(note_kind(note) for r in counted for note in r.notes).most_common()),
         distinct=sum(group[0].verdict.word is Word.VIOLATION for group in distinct(results)),
         bugs_planted=len(planted),
         bugs_caught=sum(c.by is not None for c in planted),
@@ -157,7 +157,8 @@ def _facts(counted: Sequence[FuzzResult], data: FuzzData) -> dict[str, int]:
     return {name: sum(r.verdict.facts.get(name, 0) for r in counted) for name in names}
 
 
-def _kind(note: str) -> str:
+def note_kind(note: str) -> str:
+    """What kind of loss it is: the operation, or the property of one that names none."""
     found = said(note)
     return found.op if found.op != "-" else found.property or note.partition(":")[0]
 

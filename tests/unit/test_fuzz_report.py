@@ -66,6 +66,25 @@ def test_where_a_kill_struck_is_read_from_its_own_record(text: str, struck: Stru
     assert Struck.of(text) == struck
 
 
+def test_losses_are_told_once_for_each_kind() -> None:
+    """A run of two minutes wrote two hundred NOTE lines, and whoever read it missed the violation between them."""
+    mode = NOTE.replace("chat/rename", "chat/set_mode")
+    unnamed = "settings-kept: decisions of c1"
+    results = [result(n, notes=(NOTE, mode)) for n in range(1, 5)] + [result(5, notes=(unnamed,))]
+    lines = ended(results, data()).splitlines()
+    assert [line for line in lines if line.startswith(("NOTE ", "and "))] == [
+        note_lines(results[0])[0],
+        "and 3 more of chat/rename",
+        note_lines(results[0])[1],
+        "and 3 more of chat/set_mode",
+        note_lines(results[4])[0],
+    ]
+    many = [result(n, notes=(NOTE.replace("chat/rename", f"chat/op{n}"),)) for n in range(1, 31)]
+    lines = ended(many, data()).splitlines()
+    assert sum(line.startswith("NOTE ") for line in lines) == 20
+    assert "and 10 more kinds of loss" in lines
+
+
 def test_the_numbers_of_a_green_run() -> None:
     """Counted by hand: 12 trials of 60 operations and 4 kills in 36 s, in turn on three layers."""
     results = [*green(), canary(20)]
@@ -216,11 +235,13 @@ def test_a_pipe_gets_a_line_every_few_seconds_and_each_violation_at_once() -> No
     progress.finished(result(3))
     assert lines == []
     progress.finished(result(6, Word.VIOLATION, notes=(NOTE,)))
-    assert [line.split()[0] for line in lines] == ["VIOLATION", "NOTE"]
+    assert [line.split()[0] for line in lines] == ["VIOLATION"]  # losses are for the end, or for -v
+    progress.finished(result(9, Word.HANG))
+    assert lines[-1] == trial_line(result(9, Word.HANG))
     clock.now = 65.0
-    progress.finished(result(9))
+    progress.finished(result(12))
     assert lines[-1] == (
-        "fuzz     0:01:05 of 0:10:00   3 trials   180 operations   12 kills   ext4 2 pass, 1 violation"
+        "fuzz     0:01:05 of 0:10:00   4 trials   240 operations   16 kills   ext4 2 pass, 1 violation, 1 hang"
     )
     progress.stop()
     progress.stop()
@@ -266,10 +287,12 @@ def test_verbose_writes_a_line_a_trial_that_fits_the_screen() -> None:
     lines: list[str] = []
     progress = LineFuzz(lines.append)
     progress.start(None, None)
-    progress.finished(VIOLATION)
+    noted = dataclasses.replace(VIOLATION, notes=(NOTE,))
+    progress.finished(noted)
     progress.finished(canary(20))
     assert lines[0] == trial_line(VIOLATION)
     assert lines[1].startswith("VIOLATION seed=7/7")
+    assert [lines[2]] == note_lines(noted)
     assert lines[0].split()[:3] == ["0007", "tmpfs", "violation"]
-    assert "canary draft-before-write: seed 7/20, 60 operations, 4 kills" in lines[2]
-    assert all(len(line) <= 100 for line in (lines[0], lines[2]))
+    assert "canary draft-before-write: seed 7/20, 60 operations, 4 kills" in lines[3]
+    assert all(len(line) <= 100 for line in (lines[0], lines[3]))
