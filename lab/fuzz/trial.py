@@ -259,7 +259,10 @@ class _Trial:
         faults.find(FAULT).strike(process)
         if not process.seen.killed:
             self._ended_by_itself(process)
-        where = f"hook {at}" if process.hits else f"start + {at.n} ms" if at.hook == "start" else str(at)
+        # Not by its hits: one that came between the end of the operations and the kill is not where it was struck.
+        where = (
+            f"hook {at}" if str(at) == process.seen.armed else f"start + {at.n} ms" if at.hook == "start" else str(at)
+        )
         self._kills.append(where)
         if not self._clients.killed(number, where, GONE_S):
             raise TrialEnded(Word.ERROR, self._clients.trouble() or "the clients did not notice the kill")

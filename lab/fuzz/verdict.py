@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from lab.fuzz.model import FuzzEvidence, FuzzResult
+from lab.fuzz.model import FuzzEvidence, FuzzResult, Kill
 from lab.model import RECOVERS, Fact, Json, Process, Verdict, Word, from_json
 from lab.storage import mountinfo
 from lab.storage.mountinfo import Expected
@@ -24,9 +24,10 @@ def judge(evidence: FuzzEvidence, promises: Mapping[str, Sequence[str]], audits:
     properties = evidence.look.properties if evidence.look else {}
     facts = {name: properties[name].facts for name in (*promises, *audits) if name in properties}
     promised = [name for name, faults in promises.items() if FAULT in faults]
-    broken = tuple(name for name, finding in properties.items() if finding.differs is not None and name not in audits)
     failure = evidence.failure
     broke_down = failure is not None and failure.word is Word.VIOLATION
+    differed = [name for name, finding in properties.items() if finding.differs is not None and name not in audits]
+    broken = (*differed, RECOVERS) if broke_down else tuple(differed)
 
     def differing(word: Word, name: str) -> Verdict:
         differs = properties[name].differs
@@ -45,7 +46,7 @@ def judge(evidence: FuzzEvidence, promises: Mapping[str, Sequence[str]], audits:
             return differing(Word.VIOLATION, name)
     if failure is not None:
         name = RECOVERS if broke_down else ""
-        return Verdict(failure.word, f"{failure.phase}: {failure.what}", name, (name,) if name else (), facts=facts)
+        return Verdict(failure.word, f"{failure.phase}: {failure.what}", name, broken if name else (), facts=facts)
     for missing in _missing(evidence, (*promises, *audits)):
         return Verdict(Word.INVALID, missing, facts=facts)
     for name in broken:
@@ -104,9 +105,14 @@ def _broken_links(evidence: FuzzEvidence) -> Iterator[str]:
     numbers = [process.number for process in evidence.processes]
     if numbers != list(range(1, len(numbers) + 1)):
         yield f"it has lives {numbers}: one is missing"
+    lives = evidence.trial.scenario.lives
     for process in evidence.processes:
+        kill = lives[process.number - 1].kill if process.number <= len(lives) else None
+        armed = f"{kill.hook}#{kill.n}" if kill is not None and kill.at == "hook" else None
+        if process.armed != armed:
+            yield f"life {process.number} was armed at {process.armed}, but the scenario says {armed}"
         if process.killed:
-            yield from _broken_kill(process)
+            yield from _broken_kill(process, kill)
         elif process.exit_code == SIGKILLED:
             yield f"life {process.number} exited {SIGKILLED} by itself: that is not a kill of the lab's"
     killed = sum(process.killed for process in evidence.processes)
@@ -114,12 +120,15 @@ def _broken_links(evidence: FuzzEvidence) -> Iterator[str]:
         yield f"{killed} lives were killed, but {len(evidence.kills)} kills are recorded"
 
 
-def _broken_kill(process: Process) -> Iterator[str]:
+def _broken_kill(process: Process, kill: Kill | None) -> Iterator[str]:
+    """Struck at its own place, or where its operations ended, if that came first; alive before, and gone after."""
     who = f"life {process.number}"
-    if process.hit is None:
+    if kill is None:
+        yield f"{who} was killed, and the scenario lets it live"
+    elif process.hit is None:
         yield f"{who} was killed without a record of where it stood"
-    elif process.armed is not None and process.hit.hook not in ("end", process.armed.rpartition("#")[0]):
-        yield f"{who} stood at {process.hit}, but {process.armed} was armed"
+    elif str(process.hit) not in (_place(kill), "end#1"):
+        yield f"{who} was killed at {process.hit}, but the scenario says {_place(kill)}"
     if process.alive is None:
         yield f"{who} was not seen alive before it was killed"
     if process.exit_code != SIGKILLED:
@@ -128,6 +137,12 @@ def _broken_kill(process: Process) -> Iterator[str]:
         yield f"{who} was killed by its memory limit"
     if process.gone is None:
         yield f"{who} was not seen gone after the kill"
+
+
+def _place(kill: Kill) -> str:
+    """Where a kill is to strike, as a trial records it."""
+    places = {"hook": f"{kill.hook}#{kill.n}", "start": f"start#{kill.after_ms}", "end": "end#1"}
+    return places.get(kill.at, f"{kill.at}#{kill.n}")
 
 
 def _missing(evidence: FuzzEvidence, names: Sequence[str]) -> Iterator[str]:
