@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from verifier.fuzz.history import CHECK, OK, Request, Story
+from verifier.fuzz.history import CHECK, OK, Request, Story, cut
 from verifier.fuzz.registers import Mismatch, Register
 from verifier.fuzz.shapes import CHATS, DRAFTS, NO_SUCH_CHAT, SETTINGS, WATCHES, Checks, brief
 
@@ -69,8 +69,8 @@ class Chats:
     def _list(self, request: Request, chats: list[str]) -> None:
         asked = self._details[EXISTS, ""]
         for chat, times in Counter(chats).items():
-            why = f"chat {chat} is listed {times} times"
-            self._checks[CHATS].same(f"{request.who} chat={chat}", 1, times, why)
+            why = f"chat {cut(chat)} is listed {times} times, {request.where}"
+            self._checks[CHATS].same(f"{request.who} chat={cut(chat)}", 1, times, why)
         for chat in dict.fromkeys([*asked, *chats]):
             self._read(request, Key(EXISTS, chat), chat in chats)
 
@@ -83,8 +83,8 @@ class Chats:
             for path in dict.fromkeys([*self._details[WATCH, chat], *paths]):
                 self._read(request, Key(WATCH, chat, path), path in paths)
             for path, times in paths.items():
-                why = f"{path} is watched {times} times in chat {chat}"
-                self._checks[WATCHES].same(f"{request.who} path={path}", 1, times, why)
+                why = f"{cut(path)} is watched {times} times in chat {cut(chat)}, {request.where}"
+                self._checks[WATCHES].same(f"{request.who} path={cut(path)}", 1, times, why)
         for kind in (TITLE, MODE, UNREAD):
             if kind in fields:
                 self._read(request, Key(kind, chat), fields[kind])
@@ -99,9 +99,8 @@ class Chats:
             check.facts += 1
         else:
             expected = " or ".join(map(brief, mismatch.expected)) or "nothing"
-            check.holds(
-                False, _fact(request, key, mismatch), expected, brief(value), _why(request, key, value, mismatch)
-            )
+            fact, why = _fact(request, key, mismatch), _why(request, key, value, mismatch)
+            check.holds(False, fact, expected, brief(value), why)
 
     def _register(self, key: Key) -> Register:
         if key not in self._registers:
@@ -134,13 +133,14 @@ def _writes(request: Request) -> Iterator[tuple[Key, Any]]:
 
 def _fact(request: Request, key: Key, mismatch: Mismatch) -> str:
     """Named by the write that is missed, or by the reading where there is none."""
-    detail = f" of {key.detail}" if key.detail else ""
-    told = (mismatch.missed or request).who
-    chat = "" if f"chat={key.chat}" in told.split() else f" chat={key.chat}"
-    return f"{told}{chat} {key.kind}{detail}"
+    detail = f" of {cut(key.detail)}" if key.detail else ""
+    asked = mismatch.missed or request
+    chat = "" if "chat" in asked.args else f" chat={cut(key.chat)}"
+    return f"{asked.who}{chat} {key.kind}{detail}"
 
 
 def _why(request: Request, key: Key, value: Any, mismatch: Mismatch) -> str:
-    what = f"chat {key.chat}" if key.kind == EXISTS else f"{key.kind} {key.detail}".rstrip() + f" of chat {key.chat}"
+    chat = f"chat {cut(key.chat)}"
+    what = chat if key.kind == EXISTS else f"{key.kind} {cut(key.detail)}".rstrip() + f" of {chat}"
     found = brief(value) if key.kind not in (EXISTS, WATCH) else "there" if value else "not there"
     return f"{what} is {found}, read {request.where}: {mismatch.why}"

@@ -17,6 +17,7 @@ Json = dict[str, Any]
 OK, FAIL, INFO, NONE = "ok", "fail", "info", ""  # how a request ended; NONE: the history ends before
 CUT, TIMEOUT, CLOSED = "cut", "timeout", "closed"  # why there is no answer
 NEVER = float("inf")  # a place behind every line
+LONG = 80  # characters of a name in a finding
 CHECK = 0  # the step of a request that no operation of the scenario makes
 
 ARGUMENTS: dict[str, dict[str, type]] = {
@@ -66,7 +67,7 @@ class Request(NamedTuple):
     @property
     def who(self) -> str:
         """As a finding calls it."""
-        named = (f"{key}={self.args[key]}" for key in ("chat", "prompt", "path", "message") if key in self.args)
+        named = (f"{key}={cut(self.args[key])}" for key in ("chat", "prompt", "path", "message") if key in self.args)
         return " ".join((f"step={self.step} op={self.op}", *named))
 
     @property
@@ -222,6 +223,11 @@ class _Reader:
     def _next_start(self, life: int) -> float:
         """By the first answer of a later life the recovery has decided what became of this one."""
         return min((place for later, place in self._ups.items() if later > life), default=NEVER)
+
+
+def cut(name: str) -> str:
+    """A name, for a finding: a daemon may make up a long one."""
+    return name if len(name) <= LONG else f"{name[:LONG]}…"
 
 
 def _ledger(place: int, snapshot: Json) -> Ledger:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from verifier.fuzz.history import FAIL, NEVER, OK, Request
+from verifier.fuzz.history import FAIL, NEVER, OK, Request, cut
 
 
 class Place(IntEnum):
@@ -23,7 +23,6 @@ class Place(IntEnum):
     LOGGED = 3
 
 
-LONG = 80  # characters of a name in a finding
 TOLD = {Place.WAITS: "waits", Place.RUNS: "runs", Place.LOGGED: "is in the log"}
 
 
@@ -53,8 +52,8 @@ class Prompt:
 
     @property
     def called(self) -> str:
-        """Its name, for a finding: a daemon may make up a long one."""
-        return self.name if len(self.name) <= LONG else f"{self.name[:LONG]}…"
+        """Its name, for a finding."""
+        return cut(self.name)
 
     def told(self, request: Request) -> str:
         """As a finding calls it: by its send, or by the answer that shows it if nobody sent it."""

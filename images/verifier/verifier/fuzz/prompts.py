@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import Any
 
-from verifier.fuzz.history import CHECK, NEVER, OK, Request, Story
+from verifier.fuzz.history import CHECK, NEVER, OK, Request, Story, cut
 from verifier.fuzz.prompt import TOLD, Place, Prompt, removed
 from verifier.fuzz.shapes import PROMPTS, REMOVALS, Checks, brief
 
@@ -126,7 +126,7 @@ class Prompts:
         if not prompt.removals:
             return False
         removal = prompt.taken_away(request, place)
-        why = f"{prompt.called} was taken away ({_answer(removal)}), but {request.where} it {TOLD[place]}"
+        why = f"{prompt.called} was taken away ({_answer(removal)}), but it {TOLD[place]}, {request.where}"
         self._final.holds(removal is None, f"{(removal or request).who} place", NOWHERE, TOLD[place], why)
         return removal is not None
 
@@ -166,7 +166,7 @@ class Prompts:
         unknown = [entry["prompt"] for entry in log if entry["outcome"] == "unknown"]
         if unknown:
             kills, chat = request.life - 1, request.args["chat"]
-            told = f"{len(unknown)} turns of chat {brief(chat)} are logged as unknown, {request.where}"
+            told = f"{len(unknown)} turns of chat {cut(chat)} are logged as unknown, {request.where}"
             fact = f"{self._prompt(chat, unknown[-1]).told(request)} outcome"
             why = f"{told}: one runs at a time, and there were {kills} kills"
             self._once.holds(len(unknown) <= kills, fact, f"at most {kills} unknown", len(unknown), why)
@@ -209,7 +209,9 @@ def _no_send(sent: list[Request]) -> str:
 
 
 def _answer(removal: Request | None) -> str:
+    """What a removal was told, for a finding."""
     if removal is None:
         return ""
-    told = {True: "removed: true", False: "removed: false"}.get(removed(removal)) if removal.outcome == OK else None
-    return told or {"fail": "refused"}.get(removal.outcome, "without an answer, and the prompt was nowhere after it")
+    if removal.outcome != OK:
+        return "refused" if removal.failed else "no answer"
+    return {True: "removed: true", False: "removed: false", None: "an odd answer"}[removed(removal)]

@@ -94,4 +94,4 @@ class Register:
             return f"{tried[-1].who} wrote it and was answered that it did not happen"
         if tried:
             return f"it is older: {tried[-1].who} wrote it, and what came after it is known to have landed"
-        return "that was there before anything was written"
+        return "it is as it was before anything was written"
