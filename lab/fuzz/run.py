@@ -5,6 +5,7 @@ Knows nothing of how a trial came about, nor of how a result is shown.
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -126,6 +127,7 @@ def shrunk(evidence: FuzzEvidence, verdict: Verdict, setting: FuzzSetting, crew:
         trial.scenario,
         fails,
         MAX_CANDIDATES,
+        about=_step_of(verdict),
         showed=_life_of(evidence, verdict),
         order=[line["step"] for line in evidence.history if line["event"] == "invoke" and line["step"]],
         expired=lambda: time.monotonic() > until_s,
@@ -133,7 +135,15 @@ def shrunk(evidence: FuzzEvidence, verdict: Verdict, setting: FuzzSetting, crew:
     )
 
 
+def _step_of(verdict: Verdict) -> int | None:
+    """The operation that the first difference names."""
+    found = re.match(r"step=(\d+) ", verdict.differs.fact) if verdict.differs else None
+    return int(found[1]) if found else None
+
+
 def _life_of(evidence: FuzzEvidence, verdict: Verdict) -> int | None:
-    """The life that a trial came to: none after it has any part in what was seen."""
-    began = len(evidence.processes)
-    return began if evidence.failure is not None and began < len(evidence.trial.scenario.lives) else None
+    """The life that most likely showed the break: the one a trial came to, or else the one after its operation's."""
+    lives, step = evidence.trial.scenario.lives, _step_of(verdict)
+    if evidence.failure is not None:
+        return len(evidence.processes)
+    return next((n for n, life in enumerate(lives[:-1], 2) if any(op.step == step for op in life.ops)), None)

@@ -50,6 +50,7 @@ def shrink(
     fails: Fails,
     budget: int,
     *,
+    about: int | None = None,
     showed: int | None = None,
     order: Sequence[int] = (),
     expired: Callable[[], bool] = lambda: False,
@@ -57,13 +58,17 @@ def shrink(
 ) -> Shrunk:
     """Make a scenario that fails as short as it gets with at most `budget` candidates.
 
-    `fails` runs some candidates and returns the index of the first that still breaks the same property. `showed` is the
-    life (from 1) whose check saw the break; `order` the steps as they were invoked, of which it may lack some.
+    `fails` runs some candidates and returns the index of the first that still breaks the same property. `about` is the
+    step that the break names; `showed` the life (from 1) whose check saw it; `order` the steps as they were invoked, of
+    which it may lack some. Guesses come first, a few candidates that would save many.
     """
     search = _Search(scenario, fails, budget, at_once, expired)
     if showed is not None:
         search.improve(_cut_off(scenario, showed))
+    search.improve(_killed_at_the_end(search.best))
     search.improve(_one_at_a_time(search.best, order))
+    if about is not None:
+        search.improve(_concerning(search.best, about))
     before = None
     while search.best != before:  # each pass may open a way for one before it
         before = search.best
@@ -144,6 +149,12 @@ def _fewer_lives(scenario: Scenario) -> Iterator[Scenario]:
         yield replace(scenario, lives=(*lives[:n], Life(life.ops + after.ops, after.kill), *lives[n + 2 :]))
 
 
+def _killed_at_the_end(scenario: Scenario) -> Iterator[Scenario]:
+    """Every kill after its life's operations: it then strikes at the same place however few are left."""
+    lives = (Life(life.ops, Kill("end") if life.kill else None) for life in scenario.lives)
+    yield replace(scenario, lives=tuple(lives))
+
+
 def _simpler_kills(scenario: Scenario) -> Iterator[Scenario]:
     for n, life in enumerate(scenario.lives):
         for kill in _simpler(life.kill) if life.kill else ():
@@ -203,6 +214,29 @@ def _renumbered(scenario: Scenario, lives: Sequence[Life], instead: Mapping[int,
 
 
 # Operations.
+
+
+def _concerning(scenario: Scenario, about: int) -> Iterator[Scenario]:
+    """What has to do with one operation: with the same thing, also with its chat's prompts, with all of its chat."""
+    operation = next((op for op in scenario.operations if op.step == about), None)
+    if operation is None:
+        return
+    chat = operation.args.get("chat")
+    things = {operation.args[name] for name in ("prompt", "message", "path") if name in operation.args}
+
+    def same_thing(op: Op) -> bool:
+        alike = op.op == operation.op and not things or bool(things & set(op.args.values()))
+        return op.args.get("chat") == chat and (alike or op.op == "chat/new")
+
+    def its_prompts(op: Op) -> bool:
+        return same_thing(op) or (op.args.get("chat") == chat and op.op == "prompt/send")
+
+    def its_chat(op: Op) -> bool:
+        return op.args.get("chat") == chat
+
+    for kept in (same_thing, its_prompts, its_chat):
+        lives = (Life(tuple(op for op in life.ops if kept(op)), life.kill) for life in scenario.lives)
+        yield replace(scenario, lives=tuple(lives))
 
 
 def _fewer_operations(search: _Search) -> None:
