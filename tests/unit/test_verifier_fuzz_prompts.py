@@ -30,6 +30,11 @@ def remove(history: History, removed: bool = True) -> History:
     return history.ok("queue/remove", {"removed": removed}, chat="c1", prompt="p2")
 
 
+def cut_removal(history: History) -> History:
+    """A removal that the kill cut: it may have landed."""
+    return history.info("queue/remove", "cut", chat="c1", prompt="p2").start()
+
+
 def read(history: History, **fields: object) -> History:
     return history.ok("chat/read", chat(**fields), client=2, chat="c1")
 
@@ -98,6 +103,12 @@ FAULTS = (
          "prompts", "self._final.holds(not others", "self._final.holds(True", "twice"),
     Rule("sent again, a removed prompt comes back", lambda: read(send(remove(prompted())), queue=["p2"]),
          "removals-final", "prompt", "(removal.end < request.begin or ran)", "ran"),
+    Rule("sent again, a prompt comes back that a cut removal took", lambda: read(send(cut_removal(prompted()).check(
+         {"c1": chat()})), queue=["p2"]), "removals-final", "prompt", "self.landed < absent or ", ""),
+    Rule("a removal excuses the loss of what had run", lambda: cut_removal(read(prompted(), log=DONE)).check(
+         {"c1": chat()}), "prompts-once", "prompt", "s.place == Place.LOGGED or ", "", "no answer"),
+    Rule("a removal excuses the loss of what ran", lambda: cut_removal(read(prompted(), running="p2")).check(
+         {"c1": chat()}), "prompts-once", "prompt", "(s.place == Place.RUNS and s.life >= removal.life)", "False"),
     Rule("a message is delivered twice", lambda: chatted().ok("outbox/send", message="m2", text="").ledger(
          "message:m2", "message:m2"), "outbox-once", "messages", "holds(times <= 1", "holds(True"),
     Rule("a message is never delivered", lambda: chatted().ok("outbox/send", message="m2", text="").finish(
