@@ -9,7 +9,11 @@ LATE_S = 0.5
 
 
 def saved_late(chat, then: Callable[[], object] = lambda: None) -> None:
-    """Save the chat half a second from now, unless another change has done so, and go on with `then`."""
+    """Save the chat half a second from now, unless another change does so before, and go on with `then`.
+
+    Clients are shown it as if it were saved: only a kill brings it to light.
+    """
+    chat.durable = chat.state
 
     async def save():
         await asyncio.sleep(LATE_S)
