@@ -5,6 +5,7 @@ What the lab does with containers and volumes is done here with processes and fo
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 import socket
@@ -181,3 +182,20 @@ class Home:
         self.hang_up()
         self._service.ask("close", self._name)
         shutil.rmtree(self.folder)
+
+
+class Homes:
+    """Makes homes; their ledger is in memory as well: on a disk its syncs would be most of a test's time."""
+
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="muxd-ledger-", dir="/dev/shm"))
+        self._service = LedgerService(self._folder)
+        self._numbers = itertools.count(1)
+
+    def make(self, bug: str | None = None, **rules: list[str]) -> Home:
+        """A fresh home of the good daemon, or of one with a planted bug. `rules` are those of the ledger."""
+        return Home(self._service, f"home-{next(self._numbers)}", bug, **rules)
+
+    def close(self) -> None:
+        self._service.end()
+        shutil.rmtree(self._folder)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import time
 import tomllib
@@ -10,8 +9,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from kernel_process import LedgerService, Record
-from muxd_process import MUXD, Home
+from kernel_process import Record
+from muxd_process import MUXD, Home, Homes
 
 BUGS: list[Record] = tomllib.loads((MUXD / "bugs.toml").read_text())["bug"]
 NO_ANSWER_S = 1.5  # a start that does not listen by then never does: a good one takes 0.1
@@ -20,12 +19,10 @@ Scenario = Callable[[Home], Any]
 
 
 @pytest.fixture(scope="module")
-def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str | None], Home]]:
-    """A fresh home of the good daemon, or of one with a planted bug."""
-    service = LedgerService(tmp_path_factory.mktemp("ledger"))
-    numbers = itertools.count(1)
-    yield lambda bug: Home(service, f"t{next(numbers)}", bug)
-    service.end()
+def homes() -> Iterator[Homes]:
+    made = Homes()
+    yield made
+    made.close()
 
 
 # Scenarios: each returns what a client, or the outside world, finds.
@@ -246,16 +243,16 @@ BAD: dict[str, tuple[Scenario, Any]] = {
 
 
 @pytest.mark.parametrize("scenario", GOOD, ids=lambda scenario: scenario.__name__)
-def test_the_good_daemon_leaves_no_bad_state(homes: Callable[[str | None], Home], scenario: Scenario) -> None:
+def test_the_good_daemon_leaves_no_bad_state(homes: Homes, scenario: Scenario) -> None:
     """Each scenario of a planted bug, with the daemon as it is."""
-    assert shown(homes(None), scenario) == GOOD[scenario]
+    assert shown(homes.make(), scenario) == GOOD[scenario]
 
 
 @pytest.mark.parametrize("bug", BAD)
-def test_a_planted_bug_leaves_its_bad_state(homes: Callable[[str | None], Home], bug: str) -> None:
+def test_a_planted_bug_leaves_its_bad_state(homes: Homes, bug: str) -> None:
     """Each bug of bugs.toml: it is really there, and is what its catalogue says."""
     scenario, bad = BAD[bug]
-    assert shown(homes(bug), scenario) == bad
+    assert shown(homes.make(bug), scenario) == bad
 
 
 def test_every_planted_bug_is_tried_here_and_listed() -> None:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import resource
 import struct
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kernel_process import LedgerService
-from muxd_process import MUXD, Home
+from muxd_process import MUXD, Home, Homes
 
 sys.path.insert(0, str(MUXD))
 from muxd.chatfiles import ChatFiles
@@ -23,16 +21,15 @@ from muxd.frames import frame, frames
 
 
 @pytest.fixture(scope="module")
-def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], Home]]:
-    service = LedgerService(tmp_path_factory.mktemp("ledger"))
-    numbers = itertools.count(1)
-    yield lambda: Home(service, f"t{next(numbers)}")
-    service.end()
+def homes() -> Iterator[Homes]:
+    made = Homes()
+    yield made
+    made.close()
 
 
 @pytest.fixture
-def home(homes: Callable[[], Home]) -> Iterator[Home]:
-    fresh = homes()
+def home(homes: Homes) -> Iterator[Home]:
+    fresh = homes.make()
     yield fresh
     fresh.close()
 

@@ -8,30 +8,30 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from kernel_process import LedgerService, Record
-from muxd_process import Client, Home, Refused
+from kernel_process import Record
+from muxd_process import Client, Home, Homes, Refused
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LedgerService]:
-    ledger = LedgerService(tmp_path_factory.mktemp("ledger"))
-    yield ledger
-    ledger.end()
+def homes() -> Iterator[Homes]:
+    made = Homes()
+    yield made
+    made.close()
 
 
 @pytest.fixture(scope="module")
-def shared(service: LedgerService) -> Iterator[Home]:
+def shared(homes: Homes) -> Iterator[Home]:
     """A daemon that several tests use, each with chats of its own."""
-    home = Home(service, "shared")
+    home = homes.make()
     home.start()
     yield home
     home.close()
 
 
 @pytest.fixture
-def home(service: LedgerService, request: pytest.FixtureRequest) -> Iterator[Home]:
+def home(homes: Homes) -> Iterator[Home]:
     """A home whose daemon the test starts."""
-    fresh = Home(service, f"t{abs(hash(request.node.name))}")
+    fresh = homes.make()
     yield fresh
     fresh.close()
 
@@ -156,9 +156,9 @@ def test_a_prompt_clears_the_unread_mark(client: Client, chat: str) -> None:
     assert client.ask("chat/read", chat=chat)["unread"] is False
 
 
-def test_a_message_whose_answer_was_lost_is_sent_again_and_lands_once(service: LedgerService) -> None:
+def test_a_message_whose_answer_was_lost_is_sent_again_and_lands_once(homes: Homes) -> None:
     """Its key is its own, so that the outside world knows it again."""
-    home = Home(service, "lost", lose_reply=["message:m1"])
+    home = homes.make(lose_reply=["message:m1"])
     try:
         client = home.start()
         for _ in range(2):
