@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import resource
 import struct
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from kernel_process import PYTHON
 from muxd_process import MUXD, Home, Homes
 
 sys.path.insert(0, str(MUXD))
@@ -177,7 +179,7 @@ def test_a_chat_that_was_being_made_is_gone_and_can_be_made(home: Home) -> None:
 
 
 def test_an_older_version_never_replaces_a_newer_one(tmp_path: Path) -> None:
-    """The last line of defence against a second writer of a chat: it ends the daemon and not the data."""
+    """The last line of defence against a second writer of a chat."""
     files = ChatFiles(str(tmp_path), lambda hook: None)
     files.save(1, 2, ChatState(draft="new"))
     for version in (1, 2):
@@ -269,6 +271,30 @@ def test_a_disk_that_fails_ends_the_daemon_and_nothing_is_answered(home: Home) -
     assert home.process.wait() == 74 and "cannot write the home" in home.process.log
     home.process = None
     assert home.start().ask("chat/read", chat="c")["draft"] == "d1"
+
+
+@pytest.mark.parametrize("how", ["in_thread(fail)", "ended_in_background()"])
+def test_a_fault_of_its_own_in_a_write_or_a_turn_ends_the_daemon(how: str) -> None:
+    """Fail-stop, exit 70: to answer this request with an error and serve on would hide what was lost."""
+    program = f"""
+import asyncio, sys
+sys.path.insert(0, {str(MUXD)!r})
+from muxd.failstop import in_background, in_thread
+
+def fail():
+    raise AssertionError("an older version")
+
+async def fail_too():
+    fail()
+
+async def ended_in_background():
+    in_background(fail_too())
+    await asyncio.sleep(10)
+
+asyncio.run({how})
+"""
+    ended = subprocess.run([*PYTHON, "-c", program], capture_output=True, text=True, timeout=10)
+    assert ended.returncode == 70 and "an older version" in ended.stderr
 
 
 def test_a_command_line_that_is_wrong_says_what_is_right(home: Home) -> None:

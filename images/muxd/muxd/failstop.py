@@ -25,6 +25,8 @@ async def in_thread(write: Callable, *arguments) -> None:
     except OSError as error:
         print(f"muxd: {error}: cannot write the home; free it and start muxd again", file=sys.stderr, flush=True)
         os._exit(EX_IOERR)
+    except Exception as error:  # noqa: BLE001 - a fault of our own, in the one place where it must not be survived
+        _end(error)
 
 
 def in_background(work: Coroutine) -> None:
@@ -37,6 +39,10 @@ def in_background(work: Coroutine) -> None:
 def _ended(task):
     _background.discard(task)
     if not task.cancelled() and (error := task.exception()) is not None:
-        traceback.print_exception(error)
-        sys.stderr.flush()
-        os._exit(EX_SOFTWARE)
+        _end(error)
+
+
+def _end(error):
+    traceback.print_exception(error)
+    sys.stderr.flush()
+    os._exit(EX_SOFTWARE)
