@@ -1,13 +1,15 @@
 # Two commands: `make lab-ci` (conformance cells, then 500 crash points, on each of three storage layers) and `make test`
 # (the lab's own tests).
 # Each sets up what is missing by itself, on a bare Debian too; what that is, and where it goes: docs/ci.md
+# A measurement beside them, and no gate: `make lab-fuzz` (three clients against a daemon, LAB_MINUTES of it).
 # LAB_SEED, LAB_POINTS, LAB_STORAGE, LAB_WORKERS and LAB_SHARD override the defaults: LAB_SEED=7 make lab-ci
 
 LAB     := .venv/bin/lab
 STORAGE := "$${LAB_STORAGE:-ext4,tmpfs,overlay}"
 POINTS  := "$${LAB_POINTS:-500}"
+MINUTES := "$${LAB_MINUTES:-10}"
 
-.PHONY: lab-ci lab-nightly test lint setup clean
+.PHONY: lab-ci lab-nightly lab-fuzz test lint setup clean
 
 # Both campaigns run, whatever the first says; the matrix last, so that `latest` is its record.
 lab-ci: setup
@@ -18,6 +20,9 @@ lab-ci: setup
 lab-nightly: setup
 	@red=0; case "$(LAB_SHARD)" in ''|1/*) $(LAB) run cells --storage $(STORAGE) --nightly || red=$$?;; esac; \
 	$(LAB) run matrix --storage $(STORAGE) --exhaustive $(if $(LAB_SHARD),--shard $(LAB_SHARD)) || red=$$?; exit $$red
+
+lab-fuzz: setup
+	@$(LAB) run fuzz --storage $(STORAGE) --minutes $(MINUTES)
 
 test: lint setup
 	@.venv/bin/pytest -v --durations=10

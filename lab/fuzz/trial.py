@@ -231,7 +231,7 @@ class _Trial:
             if "up" in self._clients.history.seen:
                 raise TrialEnded(Word.HANG, f"{error}{process.last_words()}") from error
             self._diagnosis = self._diagnosed(process)
-            raise TrialEnded(self._word(process), f"{error}{process.last_words()}; {self._diagnosis}") from error
+            raise TrialEnded(self._word(process), f"{error}: {self._diagnosis}") from error
         if trouble := self._clients.trouble():
             raise TrialEnded(Word.ERROR, trouble)
         if process.ended:
@@ -244,7 +244,7 @@ class _Trial:
         what = f"it ended by itself with exit code {code}{process.last_words()}"
         if code == REFUSED:
             self._diagnosis = self._diagnosed(process)
-            what = f"it refused to start (exit code {REFUSED}){process.last_words()}; {self._diagnosis}"
+            what = f"it refused to start (exit code {REFUSED}): {self._diagnosis}"
         raise TrialEnded(self._word(process), f"life {process.seen.number}: {what}")
 
     def _word(self, process: SubjectProcess) -> Word:
@@ -312,7 +312,7 @@ class _Trial:
             {**self._worker.labels, LABEL_ROLE: "diagnosis"},
             f"{self._name}-diagnosis",
             [dead.ident for dead in self._processes[:-1]],
-            process.last_words(),
+            process.last_words().removeprefix("; last words: "),
             uid=self._subject.subject.uid,
         )
 

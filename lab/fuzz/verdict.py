@@ -1,7 +1,8 @@
 """From the evidence of a fuzz trial to its verdict: a pure function, so that stored evidence can be judged again.
 
-The order is that of lab.verdict: a broken link first, then a broken promise, then a trial that ended early, then what
-was never looked at, and only then a loss that nobody promised to prevent.
+A broken link comes first, then a broken promise, then a trial that ended early, then one that did not run as asked or
+was not looked at whole, and only then a loss that nobody promised to prevent. Unlike in lab.verdict an audit comes
+behind a promise: a machine that stood still explains an answer that came late, and no loss.
 """
 
 from __future__ import annotations
@@ -37,16 +38,15 @@ def judge(evidence: FuzzEvidence, promises: Mapping[str, Sequence[str]], audits:
     for link in _broken_links(evidence):
         said = f" ({failure.phase}: {failure.what})" if failure else ""
         return Verdict(Word.INVALID, f"{link}{said}", facts=facts)
-    if not broke_down:  # one that broke down was killed and did not come back: that is work, whatever else was not done
-        for name in audits:
-            if name in properties and properties[name].differs is not None:
-                return differing(Word.INVALID, name)
     for name in promised:
         if name in broken:
             return differing(Word.VIOLATION, name)
     if failure is not None:
         name = RECOVERS if broke_down else ""
         return Verdict(failure.word, f"{failure.phase}: {failure.what}", name, broken if name else (), facts=facts)
+    for name in audits:
+        if name in properties and properties[name].differs is not None:
+            return differing(Word.INVALID, name)
     for missing in _missing(evidence, (*promises, *audits)):
         return Verdict(Word.INVALID, missing, facts=facts)
     for name in broken:
