@@ -177,7 +177,7 @@ def test_each_planted_bug_of_redis_leaves_what_it_says(stage: Stage, bug: str, l
 
 def test_a_kill_inside_a_request_is_cut_and_the_next_life_goes_on(stage: Stage) -> None:
     """The clients' whole course with a daemon that is not ours: what was sent when it died may be there, or not."""
-    writes = [(client, "draft/set", {"chat": "c1", "text": f"d{n}"}) for n in range(500) for client in (1, 2, 3)]
+    writes = [(client, "draft/set", {"chat": "c1", "text": f"d{n}"}) for n in range(2000) for client in (1, 2, 3)]
     stage.script([WORK[0], *((client, "pause", {"ms": 100}) for client in (2, 3)), *writes], [])
     stage.begin(1)
     stage.ending("ok", 30)

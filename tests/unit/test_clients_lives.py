@@ -185,7 +185,7 @@ def test_a_daemon_that_never_gets_idle_is_checked_all_the_same(stage: Stage) -> 
     assert clients.lines("settled") == [{"event": "settled", "idle": False}]
     asked = clients.lines("invoke", op="status")
     assert len(asked) > 2
-    assert asked[-1]["at_ms"] - asked[0]["at_ms"] < 400
+    assert asked[-1]["at_ms"] - asked[0]["at_ms"] < 2000
 
 
 def test_the_end_of_the_input_ends_the_clients_and_their_heartbeat(stage: Stage) -> None:
@@ -222,16 +222,18 @@ def test_a_machine_that_stood_still_is_told_by_a_heartbeat_of_its_own(stage: Sta
 
 def test_a_controller_that_does_not_read_does_not_stop_the_clients(stage: Stage) -> None:
     """Clients that stood still at a full pipe would take their own wait for the daemon's."""
-    reads = [op(step, 1, "chat/read", chat="heavy") for step in range(3, 63)]
+    reads = [op(step, 1, "chat/read", chat="heavy") for step in range(3, 33)]
+    began = time.monotonic()
     clients = stage.clients([op(1, 1, "chat/new", chat="heavy"), *reads])
     stage.daemon()
     clients.say(do="life", life=1)
-    time.sleep(1)  # five times what the pipe holds is written meanwhile
+    time.sleep(1)  # more than twice what the pipe holds is written meanwhile
+    unread_ms = (time.monotonic() - began) * 1000
     clients.wait_for("done", life=1)
 
     written = clients.lines("invoke", "ok")
-    assert len(written) == 2 * 61
-    assert written[-1]["at_ms"] < 900
+    assert len(written) == 2 * 31
+    assert written[-1]["at_ms"] < unread_ms
 
 
 # What is no script

@@ -58,8 +58,8 @@ def test_a_refusal_is_a_fail_with_its_code(start: Start) -> None:
 
 def test_clients_work_side_by_side_and_each_waits_for_its_own_answers(start: Start) -> None:
     """Requests of several clients must be in flight together: that is what the campaign is about."""
-    clients, _ = start(NEW, op(2, 2, "pause", ms=100), draft(3, 2, "delay 150"), draft(4, 2, "d4"),
-                       op(5, 3, "pause", ms=120), op(6, 3, "chat/list"))  # fmt: skip
+    clients, _ = start(NEW, op(2, 2, "pause", ms=200), draft(3, 2, "delay 400"), draft(4, 2, "d4"),
+                       op(5, 3, "pause", ms=250), op(6, 3, "chat/list"), timeout_ms=5000)  # fmt: skip
     clients.wait_for("done", life=1)
 
     order = [(line["event"], line.get("step")) for line in clients.lines("invoke")]
@@ -92,7 +92,7 @@ def test_a_torn_answer_is_no_answer(start: Start) -> None:
 def test_an_answer_that_came_before_the_death_counts_however_late_it_is_read(start: Start) -> None:
     """The clients may hear of the kill first: a promise given just before it must not be lost, it is the best one."""
     clients, daemon = start(
-        NEW, draft(2, 1, "hang"), op(3, 2, "pause", ms=20), draft(4, 2, "last-words"), timeout_ms=9000
+        NEW, draft(2, 1, "hang"), op(3, 2, "pause", ms=200), draft(4, 2, "last-words"), timeout_ms=9000
     )
     daemon.until_heard()
     clients.stop()
@@ -111,7 +111,7 @@ def test_a_late_answer_is_a_timeout_and_the_client_goes_on_over_a_new_connection
     late = clients.ending(2)
 
     assert (late["event"], late["why"]) == ("info", "timeout")
-    assert 300 <= late["at_ms"] - clients.of_step(2)[0]["at_ms"] < 400
+    assert late["at_ms"] - clients.of_step(2)[0]["at_ms"] >= 300
     assert clients.ending(9)["event"] == "ok"
 
 
@@ -127,11 +127,11 @@ def test_a_cut_is_dated_when_the_connection_ended_not_when_it_was_understood(sta
     """A request that a kill cut has waited until the kill: a second more could pass for a stall."""
     clients, _ = start(NEW, draft(2, 1, "close-and-mute"), THEN)
     invoke = clients.wait_for("invoke", step=2)
-    time.sleep(0.3)
+    time.sleep(0.5)
     clients.killed()
 
     assert clients.ending(2)["why"] == "cut"
-    assert clients.ending(2)["at_ms"] - invoke["at_ms"] < 150
+    assert clients.ending(2)["at_ms"] - invoke["at_ms"] < 400
 
 
 def test_a_daemon_that_closes_and_answers_nobody_else_counts_as_dead_after_a_second(start: Start) -> None:
@@ -139,6 +139,7 @@ def test_a_daemon_that_closes_and_answers_nobody_else_counts_as_dead_after_a_sec
     clients, _ = start(NEW, draft(2, 1, "close-and-mute"), THEN)
 
     assert clients.ending(2)["why"] == "cut"
+    assert clients.ending(2)["at_ms"] - clients.of_step(2)[0]["at_ms"] < 900, "it is dated when the connection ended"
     clients.wait_for("done", life=1)
 
 

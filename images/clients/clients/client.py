@@ -16,7 +16,6 @@ TIMEOUT = "timeout"
 CLOSED = "closed"
 AGAIN_S = 0.01  # until a daemon that is not there yet is tried again
 ALIVE_S = 1.0  # a daemon that has closed a connection and does not answer another for so long is dead or dying
-DRAIN_S = 0.5  # for the rest of a dead daemon's answers: they lie in the socket, so no time at all
 
 
 @dataclass(frozen=True)
@@ -43,21 +42,17 @@ class Client:
     async def ask(self, op: str, args: dict, step: int = 0) -> Outcome:
         """Send a request and write down what becomes of it.
 
-        Being cancelled says that the daemon is gone. What it had answered before that lies in the socket still, and is
-        taken: an answer just before a kill is the one that matters most.
+        Being cancelled says that the daemon is gone. What it had answered before that has been read by then: it was in
+        the socket before the controller could know of the death, and the loop reads all that is there.
         """
         ident = self._history.invoke(self._life, step, self.number, op, args)
         answer = asyncio.create_task(self._request(op, args))
+        ended = None
         try:
             await asyncio.wait({answer}, timeout=self._timeout_s)
-        except asyncio.CancelledError:
-            await asyncio.wait({answer}, timeout=DRAIN_S)
-            self._settle(ident, answer, CUT)
-            raise
-        if not self._ended(answer):
-            return self._settle(ident, answer, TIMEOUT)
-        ended = self._history.now()
-        try:
+            if not self._ended(answer):
+                return self._settle(ident, answer, TIMEOUT)
+            ended = self._history.now()
             alive = isinstance(answer.exception(), Malformed) or await self._daemon_answers()
         except asyncio.CancelledError:
             self._settle(ident, answer, CUT, ended)
