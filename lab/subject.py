@@ -61,6 +61,7 @@ class FuzzTable(Table):
     """A daemon: several clients drive it, by scenarios drawn from a plan file (docs/fuzz.md)."""
 
     plan: str
+    clients: str | None = None  # the lab's own; an image of the subject's stands on these and adds an adapter
     corpus: str | None = None  # seeds that once failed
 
 

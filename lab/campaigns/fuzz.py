@@ -95,13 +95,10 @@ def resume_fuzz(record: Record, say: Say, progress: MakeProgress) -> int:
 def build(subject: Subject, say: Say) -> Tags:
     """Build the images that are not up to date."""
     client = connect()
+    assert subject.fuzz is not None
     own = images.ensure(client, OWN_IMAGES, say)
-    return Tags(
-        Images(**own),
-        images.resolve(client, subject.subject.image, subject.folder, say),
-        images.resolve(client, subject.verifier.image, subject.folder, say),
-        images.ensure_folders(client, {CLIENTS.name: CLIENTS}, say)[CLIENTS.name],
-    )
+    named = (subject.subject.image, subject.verifier.image, subject.fuzz.clients or f"{images.BUILD}{CLIENTS}")
+    return Tags(Images(**own), *(images.resolve(client, name, subject.folder, say) for name in named))
 
 
 def recorded_tags(record: Record) -> Tags:

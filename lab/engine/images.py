@@ -3,8 +3,8 @@
 A tag carries its content's digest, `lab/<folder>:<12 hex>`: what is up to date is not built again, two checkouts never
 overwrite each other's images, and a run's record says exactly what ran. A Dockerfile that begins with `ARG BASE` and
 `FROM ${BASE}` stands on the lab's own base (images/base); one with `ARG VERIFIER` and `FROM ${VERIFIER}` on the lab's
-verifier, whose harness it uses. The wheels that a `wheels.txt` pins lie in `wheels/` of a build. Built through the
-engine's classic API: no BuildKit, no CLI.
+verifier, whose harness it uses; one with `CLIENTS` on the fuzz campaign's clients, to which it adds an adapter. The
+wheels that a `wheels.txt` pins lie in `wheels/` of a build. Built through the engine's classic API, without BuildKit.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from lab.engine.host import Say, locked, state_folder
 
 IMAGES = Path(__file__).resolve().parents[2] / "images"
 BASE = IMAGES / "base"
-BELOW = re.compile(r"^ARG\s+(BASE|VERIFIER)\b", re.MULTILINE)  # an image of the lab's that a Dockerfile stands on
+BELOW = re.compile(r"^ARG\s+(BASE|VERIFIER|CLIENTS)\b", re.MULTILINE)  # what of ours a Dockerfile stands on
 BUILD = "build:"  # how a subject.toml says that its image is a folder
 DIGEST_HEX = 12  # 48 bits: no two contents of one name will ever meet by chance
 LAST_LINES = 20  # of a failed build, for a person

@@ -225,7 +225,7 @@ def _concerning(scenario: Scenario, about: int) -> Iterator[Scenario]:
     things = {operation.args[name] for name in ("prompt", "message", "path") if name in operation.args}
 
     def same_thing(op: Op) -> bool:
-        alike = op.op == operation.op and not things or bool(things & set(op.args.values()))
+        alike = (op.op == operation.op and not things) or bool(things & set(op.args.values()))
         return op.args.get("chat") == chat and (alike or op.op == "chat/new")
 
     def its_prompts(op: Op) -> bool:
