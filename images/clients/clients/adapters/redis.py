@@ -63,7 +63,10 @@ class Connection:
     async def request(self, op: str, args: dict):
         """The result. Raises Refused (also while it reads its files), ConnectionEnded and Malformed."""
         self._writer.write(_encoded(COMMANDS[op](**args)))
-        reply = await self._reply()
+        try:
+            reply = await self._reply()
+        except ValueError as error:
+            raise Malformed(f"not a reply: {error}") from None
         return RESULTS[op](reply) if op in RESULTS else {}
 
     def close(self) -> None:
