@@ -16,7 +16,7 @@ from lab.subject import Hook
 PAUSES = 0.25  # of the operations are followed by one: without, queues never drain and turns never end in between
 HOT = 0.6  # of the operations go to one chat of the life: only behind a running turn does a queue build up
 RECENT = 4  # prompts: an older one has run, and taking it away asks nothing
-OCCURRENCES = (1, 1, 1, 1, 2, 2, 3, 4, 6, 10)  # of a hook in one life: most are reached a few times, some always
+OCCURRENCES = (1, 1, 1, 1, 1, 1, 2, 2, 3, 5, 8)  # of a hook in one life: most are reached a few times, some always
 LATER = 0.3  # of the moments are followed by some ms, so that they meet what the answer leaves behind
 LATER_MS = 40
 START_MS = 250  # about what a container and a recovery take

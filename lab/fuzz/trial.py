@@ -273,10 +273,10 @@ class _Trial:
         assert self._clients is not None
         history = self._clients.history
         with self._phase("settle"):
-            with self._changed:
-                history.seen.discard("check")
-            self._clients.settle()
             checked = {"check", "check-failed"}
+            with self._changed:
+                history.seen -= checked  # those of this life's beginning
+            self._clients.settle()
             limit_s = self._scenario.limits.settle_s + CHECK_S
             self._await(process, lambda: bool(checked & history.seen), limit_s, "it to settle")
         process.confirm_alive(Hit("end", 1))

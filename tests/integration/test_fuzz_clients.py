@@ -35,13 +35,13 @@ class Stage:
     def __init__(self, engine: docker.DockerClient, stack: ExitStack) -> None:
         self._engine = engine
         self._stack = stack
-        self._tags = images.ensure(engine, ["clients", "redis"], print)
+        self._tags = images.ensure(engine, ["redis-clients", "redis"], print)
         self._name = f"test-fuzz-clients-{uuid.uuid4().hex[:8]}"
         self._volumes = [self._volume(what) for what in ("data", "front")]
         self._parser = LineParser()
         self._daemon: Container | None = None
         # They have the home as well: a tmpfs that no container holds is gone between two lives.
-        self._clients = self._container("clients", ["clients"], self._parser)
+        self._clients = self._container("redis-clients", ["clients"], self._parser)
         self._clients.start()
 
     def script(self, *lives: list[tuple[int, str, Line]]) -> None:
