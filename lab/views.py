@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from lab import stored_fuzz
 from lab.engine.errors import LabError, UsageError
+from lab.fuzz import store
 from lab.record import RUNS, Record
+from lab.report import fuzz_show
 from lab.report.compare import compare as compare_runs
 from lab.report.show import UnknownTrial, show_run, show_trial
 from lab.stored import load
 
+FUZZ = "fuzz"  # the campaign whose record has a shape of its own
 ENDED = {0: "passed", 1: "a promise was broken", 2: "not enough evidence", 3: "failed", 130: "interrupted"}
 
 
@@ -16,19 +20,38 @@ def show(run: str | None, trial: int | None) -> str:
     if run is None:
         return _list()
     record = Record.find(run)
-    data = load(record)
-    if trial is None:
-        return show_run(data)
-    folder = next((r.evidence for r in data.results if r.trial.ident == trial), None)
-    evidence = record.evidence(folder)[0] if folder else None
     try:
-        return show_trial(data, trial, evidence)
+        return (_show_fuzz if record.header().campaign == FUZZ else _show)(record, trial)
     except UnknownTrial as error:
         raise UsageError(str(error)) from error
 
 
+def _show(record: Record, trial: int | None) -> str:
+    data = load(record)
+    if trial is None:
+        return show_run(data)
+    folder = next((r.evidence for r in data.results if r.trial.ident == trial), None)
+    return show_trial(data, trial, record.evidence(folder)[0] if folder else None)
+
+
+def _show_fuzz(record: Record, trial: int | None) -> str:
+    results, data = stored_fuzz.load(record)
+    if trial is None:
+        return fuzz_show.show_run(results, data)
+    folder = next((r.evidence for r in results if r.trial.ident == trial), None)
+    return fuzz_show.show_trial(results, data, trial, store.read_evidence(record, folder) if folder else None)
+
+
 def compare(run: str, other: str | None) -> str:
-    return compare_runs(load(Record.find(run)), load(Record.find(other)) if other else None)
+    """Layers of a run side by side, or two runs. Raises UsageError."""
+    records = [Record.find(name) for name in (run, other) if name]
+    for record in records:
+        if record.header().campaign == FUZZ:
+            raise UsageError(
+                f"run {record.path.name} is a fuzz run: its layers ran other scenarios, there is nothing to compare",
+                f"`lab show {record.path.name}` has its layers one below the other.",
+            )
+    return compare_runs(*map(load, records))
 
 
 def _list() -> str:
@@ -38,12 +61,13 @@ def _list() -> str:
         try:
             header = record.header()
             code = record.read("summary.json")["exit_code"] if record.has("summary.json") else None
-            if not record.has("plan.json"):
+            if not record.has("fuzz.json" if header.campaign == FUZZ else "plan.json"):
                 lines.append(f"{header.run}  {header.campaign} of {header.subject}, seed {header.seed}: it got no plan")
                 continue
+            finished = store.results(record) if header.campaign == FUZZ else record.results()
             ended = "not finished" if code is None else ENDED.get(code, f"exit code {code}")
             about = f"{header.run}  {header.campaign} of {header.subject}, seed {header.seed}"
-            lines.append(f"{about}: {len(record.results()):,} trials run, {ended}")
+            lines.append(f"{about}: {len(finished):,} trials run, {ended}")
         except LabError as error:
             lines.append(f"{path.name}  {error.what}")
     return "\n".join(lines) or f"no runs in {RUNS}"

@@ -144,14 +144,14 @@ def _life(life: Life, scenario: Scenario) -> list[str]:
     digits = max((len(str(op.step)) for li in scenario.lives for op in li.ops), default=1)
     verb = max((len(op.op) for li in scenario.lives for op in li.ops), default=1)
     said = [
-        f"{op.step:>{digits}}  {f'client {op.client}':<9} {op.op:<{verb}}  {_arguments(op)}".rstrip() for op in life.ops
+        f"{op.step:>{digits}}  {f'client {op.client}':<9} {op.op:<{verb}}  {arguments(op)}".rstrip() for op in life.ops
     ]
     if life.kill is None:
         return [*said, "wait until it is idle, read everything back"]
     return [*said, f"kill -9   at {life.kill}", "restart, read everything back"]
 
 
-def _arguments(op: Op) -> str:
+def arguments(op: Op) -> str:
     """`c1 p4 "reply 2"`: names as they are, texts in quotes, the rest by its key."""
     if op.op == PAUSE:
         return f"{op.args.get('ms')} ms"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
-from lab.model import Evidence, Finding, Hit, Kind, Look, Process, Result, Trial
+from lab.model import Evidence, Finding, Hit, Json, Kind, Look, Process, Result, Trial
 from lab.report.console import end_text, failure_block, trial_line
 from lab.report.data import GREEN, RunData
 from lab.report.summary import summarise
@@ -17,26 +17,30 @@ LOG_LINES = 15
 
 
 class UnknownTrial(Exception):
-    """There is no such trial in the run's plan."""
+    """There is no such trial in a run; `none` says why there may be no trial at all."""
 
-    def __init__(self, data: RunData, wanted: int) -> None:
-        numbers = [t.ident for t in data.trials]
-        known = f"its trials are {min(numbers):04d} to {max(numbers):04d}" if numbers else "its plan is empty"
-        super().__init__(f"run {data.run} has no trial {wanted:04d}; {known}")
+    def __init__(self, run: str, wanted: int, numbers: Collection[int], none: str) -> None:
+        known = f"its trials are {min(numbers):04d} to {max(numbers):04d}" if numbers else none
+        super().__init__(f"run {run} has no trial {wanted:04d}; {known}")
 
 
 def show_run(data: RunData) -> str:
     """A run: where it ran, its end table, and a line for each trial that was not green."""
     lines = [f"run {data.run}  {data.campaign} of {data.subject}, seed {data.seed}", ""]
-    packages = data.environment.get("packages", [])
-    where = flat({**data.environment, "packages": f"{len(packages)} of the base image, listed in run.json"})
-    width = max((len(name) for name, _ in where), default=0) + 2
-    lines += [line for name, said in where for line in labelled(name, one_line(said), width=width)]
+    lines += environment_lines(data.environment)
     red = [r for r in data.ordered if r.verdict.word not in GREEN and r.trial.kind is not Kind.CANARY]
     if red:
         lines += ["", f"{plural(len(red), 'red trial')}; one whole: lab show {data.run} {ident(red[0].trial)}"]
         lines += [trial_line(r) for r in red]
     return "\n".join([*lines, "", end_text(data, summarise(data))])
+
+
+def environment_lines(environment: Json) -> list[str]:
+    """Where a run ran: machine, engine, images, a labelled line each."""
+    packages = environment.get("packages", [])
+    where = flat({**environment, "packages": f"{len(packages)} of the base image, listed in run.json"})
+    width = max((len(name) for name, _ in where), default=0) + 2
+    return [line for name, said in where for line in labelled(name, one_line(said), width=width)]
 
 
 def show_trial(data: RunData, wanted: int, evidence: Evidence | None = None) -> str:
@@ -45,7 +49,7 @@ def show_trial(data: RunData, wanted: int, evidence: Evidence | None = None) -> 
     if result is None:
         trial = next((t for t in data.trials if t.ident == wanted), None)
         if trial is None:
-            raise UnknownTrial(data, wanted)
+            raise UnknownTrial(data.run, wanted, [t.ident for t in data.trials], "its plan is empty")
         return "\n".join([*_head(trial, "has not run yet"), *labelled("finish", f"lab resume {data.run}")]) + "\n"
     if result.verdict.word in GREEN or result.trial.kind is Kind.CANARY:
         lines = [*_head(result.trial, result.verdict.word), *_brief(data, result)]
@@ -122,10 +126,11 @@ def _process(process: Process) -> list[str]:
 
 
 def _looks(evidence: Evidence) -> list[str]:
-    return [line for look in evidence.looks for line in _look(look)] or ["the verifier has not looked"]
+    return [line for look in evidence.looks for line in look_lines(look)] or ["the verifier has not looked"]
 
 
-def _look(look: Look) -> list[str]:
+def look_lines(look: Look) -> list[str]:
+    """What one look compared and found, a line a property."""
     lines = [f"look {look.name} (process {look.process})"]
     for name, finding in look.properties.items():
         lines += labelled(_found(finding), f"{name}{_difference(finding)}", indent=2)

@@ -184,14 +184,21 @@ def test_a_note_hides_no_missing_link_and_no_failure() -> None:
     assert (failed.word, failed.property, failed.broken) == (Word.HANG, "", ())
 
 
-def test_a_machine_that_stood_still_makes_a_trial_invalid_whatever_broke() -> None:
-    """A stall of the host would be called the daemon's."""
-    verdict = judged(good(look=look(drafts_durable=DIFFERS, machine_kept_up=SLOW)))
-    assert (verdict.word, verdict.property, verdict.broken) == (Word.INVALID, "machine-kept-up", ("drafts-durable",))
+@pytest.mark.parametrize("prop", AUDITS)
+def test_a_trial_that_did_not_run_as_asked_is_invalid_and_excuses_nothing(prop: str) -> None:
+    """A stall of the machine would be called the daemon's, and a trial without work a pass. A loss stays one."""
+    audited = look(**{prop.replace("-", "_"): SLOW})
+    verdict = judged(good(look=audited))
+    assert (verdict.word, verdict.property, verdict.broken) == (Word.INVALID, prop, ())
+    assert catches(verdict, prop)
+    noted = look(**{prop.replace("-", "_"): SLOW}, settings_kept=LOST_MODE)
+    assert judged(good(look=noted)).word is Word.INVALID
+    lost = judged(good(look=look(**{prop.replace("-", "_"): SLOW}, drafts_durable=DIFFERS)))
+    assert (lost.word, lost.property, lost.broken) == (Word.VIOLATION, "drafts-durable", ("drafts-durable",))
 
 
 def test_a_daemon_that_does_not_come_back_breaks_recovers() -> None:
-    """It was killed and did not come back: that is work, whatever the audits miss."""
+    """It was killed and did not come back: that is work, whatever else was not done."""
     evidence = good(
         processes=(*FOUR[:2], life(3, killed=False, exit_code=75, gone=None, hit=None)),
         kills=KILLS[:2],
