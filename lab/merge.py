@@ -21,6 +21,9 @@ SHARED = ("subject.json", "inputs.json", "census.json")  # must say the same in 
 def merge_shards(out: Path, names: tuple[str, ...], say: Callable[[str], None]) -> int:
     """Make the run `out` of the given ones; the exit code of the whole. Raises UsageError if they do not fit."""
     records = [Record.find(name) for name in names]
+    for record in records:
+        if record.header().campaign == "fuzz":
+            raise UsageError(f"{record.path.name} is a fuzz run: it has no shards", "Run it longer, or more seeds.")
     first = records[0]
     for record in records[1:]:
         _refuse_strangers(first, record)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 import os
@@ -14,12 +15,16 @@ import click
 import docker.errors
 import pytest
 from click.testing import CliRunner
-from run_folder import new
+from run_folder import HEADER, new
 
 from lab import cli, cli_run
 from lab.campaigns import running
+from lab.campaigns.frame import Request
+from lab.cli_run import DEFAULT_MINUTES
 from lab.engine.errors import EngineUnavailable, Interrupted, LabError, UsageError
-from lab.record import RUNS
+from lab.fuzz.store import Bounds
+from lab.model import to_json
+from lab.record import RUNS, Record
 
 LAB = (sys.executable, "-c", "from lab.cli import main; main()")
 
@@ -60,6 +65,15 @@ WRONG = [
     (["run", "matrix", "--subject", "kernal"], "no subject 'kernal'"),
     (["run", "matrix", "--subject", "./none.toml"], "cannot read none.toml: No such file or directory"),
     (["run", "matrix", "--bug", "torn"], "has no planted bug 'torn'"),
+    (["run", "fuzz", "--minutes", "0"], "--minutes"),
+    (["run", "fuzz", "--trials", "0"], "--trials"),
+    (["run", "fuzz", "--shrink", "-1"], "--shrink"),
+    (["run", "fuzz", "--subject", "kernel"], "kernel is no daemon: this campaign cannot run it"),
+    (["run", "matrix", "--subject", "muxd"], "muxd is a daemon: this campaign cannot run it"),
+    (["run", "fuzz", "--bug", "torn"], "subject muxd has no planted bug 'torn'"),
+    (["hooks", "muxd"], "muxd is a daemon: this campaign cannot run it"),
+    (["replay", "latest"], "which trial of latest?"),
+    (["replay", "short.json"], "which trial of short.json?"),
     (["show", "20261130"], "no run '20261130' in .lab/runs"),
     (["show", "latest", "one"], "'one' is not a valid integer"),
     (["report", "latest"], "no run 'latest'"),
@@ -198,6 +212,83 @@ def test_the_defaults_are_those_of_make_lab_ci(asked: Asked) -> None:
     assert (options.exhaustive, options.bug, asked["shard"]) == (False, None, None)  # type: ignore[attr-defined]
     assert outputs[0] != outputs[1]
     assert f"LAB_SEED={request.seed} lab " in outputs[1]  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def fuzzed(monkeypatch: pytest.MonkeyPatch) -> Asked:
+    """What a fuzz campaign would be asked for, if one were run."""
+    got: Asked = {}
+
+    def run_fuzz(request: object, bounds: object, screen: object, verbose: bool, say: object) -> int:
+        got.update(request=request, bounds=bounds, verbose=verbose)
+        return 2
+
+    monkeypatch.setattr(running, "run_fuzz", run_fuzz)
+    return got
+
+
+@pytest.mark.parametrize(
+    ("words", "bounds"),
+    [
+        ([], Bounds(DEFAULT_MINUTES, None, 120)),
+        (["--minutes", "0.3"], Bounds(0.3, None, 120)),
+        (["--trials", "6", "--shrink", "0"], Bounds(None, 6, 0)),
+        (["--trials", "6", "--minutes", "1"], Bounds(1.0, 6, 120)),
+        (["--bug", "draft-before-write"], Bounds(None, None, 120)),
+        (["--bug", "draft-before-write", "--trials", "3"], Bounds(None, 3, 120)),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_fuzz_run_has_an_end_whatever_is_asked_for(fuzzed: Asked, words: list[str], bounds: Bounds) -> None:
+    """Planted: `--trials 6` for two minutes, and a planted bug that is given up after two."""
+    assert CliRunner().invoke(cli.cli, ["run", "fuzz", "--seed", "7", *words]).exit_code == 2
+    assert fuzzed["bounds"] == bounds
+
+
+def test_a_fuzz_run_takes_the_settings_of_the_environment_as_well(
+    fuzzed: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`LAB_SEED=7 make lab-fuzz` repeats a run."""
+    for name, value in {"LAB_SEED": "7", "LAB_STORAGE": "tmpfs", "LAB_WORKERS": "2"}.items():
+        monkeypatch.setenv(name, value)
+    result = CliRunner().invoke(cli.cli, ["run", "fuzz", "-v", "--evidence", "all"])
+    request = Request("fuzz", "muxd", 7, ("tmpfs",), 2, keep_evidence=True, bug=None)
+    assert (fuzzed["request"], fuzzed["verbose"]) == (request, True)
+    assert result.output.startswith("seed     7 ")
+
+
+@pytest.fixture
+def fuzz_run() -> Record:
+    """A fuzz run that has finished no trial."""
+    record = new()
+    record.write("run.json", to_json(dataclasses.replace(HEADER, campaign="fuzz", subject="muxd")))
+    return record
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["replay", "latest"], "which trial of latest?"),
+        (["replay", "latest", "3"], "has finished no trial 3"),
+        (["replay", "latest", "3", "--keep"], "--keep is for crash points"),
+        (["replay", "short.json", "--keep"], "--keep is for crash points"),
+        (["replay", "short.json"], "short.json is no script of a crash fuzz"),
+        (["compare", "latest"], "is a fuzz run: its layers ran other scenarios"),
+        (["merge", "out", "latest"], "is a fuzz run: it has no shards"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_cannot_be_asked_of_a_fuzz_run_is_told(
+    fuzz_run: Record, words: list[str], why: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Planted: "it was stopped before it got there", of a run that is whole and has no plan."""
+    Path("short.json").write_text('{"seed": 7}')
+    monkeypatch.setattr(sys, "argv", ["lab", *words])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 64
+    assert why in capsys.readouterr().err
+    assert not Path("out").exists()
 
 
 def test_the_line_that_repeats_a_run_is_the_command_without_its_seed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -220,6 +220,77 @@ def test_what_a_session_store_adds_is_read(tmp_path: Path) -> None:
     assert (subject.bug("torn").property, subject.bug("torn").workload) == ("journal-mode", {"journal_mode": "delete"})
 
 
+DAEMON = SUBJECT.replace('[workload]\nkind = "agent-tasks"\n', '[fuzz]\nplan = "fuzz.toml"\ncorpus = "corpus.toml"\n')
+DAEMON = DAEMON[: DAEMON.index("[ledger]")] + DAEMON[DAEMON.index("[bugs]") :]
+DAEMON = DAEMON.replace('barrier   = "recovery.done"\n', "")
+WITHIN = BUGS.replace(
+    'points = ["log.synced", "intent.sent > recovery.done"]\ntags = {class = "once"}\n', "within = 12\n"
+)
+
+
+def daemon(folder: Path, subject: str = DAEMON, bugs: str = WITHIN) -> Subject:
+    for name, text in {"subject.toml": subject, "hooks.toml": HOOKS, "bugs.toml": bugs}.items():
+        (folder / name).write_text(text)
+    return load(str(folder))
+
+
+def test_a_daemon_has_a_plan_file_and_neither_workload_nor_barrier(tmp_path: Path) -> None:
+    """It is killed while it serves; nothing of it stands still to be looked at."""
+    subject = daemon(tmp_path)
+    assert subject.fuzz is not None
+    assert (subject.fuzz.plan, subject.fuzz.corpus) == ("fuzz.toml", "corpus.toml")
+    assert (subject.workload, subject.barrier, len(subject.hooks)) == (None, "", 3)
+    assert (subject.bug("torn").within, subject.bug("torn").points, subject.bug("torn").timing) == (12, (), False)
+    assert Subject.model_validate(subject.model_dump(mode="json")) == subject
+    assert daemon(tmp_path, bugs=WITHIN + "timing = true\n").bug("torn").timing
+
+
+def test_a_daemon_can_do_without_hooks_and_nothing_else_can(tmp_path: Path) -> None:
+    """A daemon that we did not write is killed at moments; a matrix without hooks has no crash point."""
+    hooks = DAEMON[DAEMON.index("[hooks]") : DAEMON.index("[verifier]")]
+    bare = daemon(tmp_path, DAEMON.replace(hooks, ""))
+    assert (bare.hooks, bare.expected_hooks, bare.barrier) == ((), 0, "")
+    with pytest.raises(UsageError, match=r"\[hooks\] is missing: only a daemon can do without"):
+        daemon(tmp_path, SUBJECT[: SUBJECT.index("[hooks]")] + SUBJECT[SUBJECT.index("[verifier]") :])
+
+
+WRONG_DAEMON = [
+    ('plan = "fuzz.toml"', "", "fuzz.plan: missing"),
+    ('plan = "fuzz.toml"', 'plan = "fuzz.toml"\nseeds = 3', "fuzz.seeds: unknown key"),
+    ('[fuzz]\nplan = "fuzz.toml"\ncorpus = "corpus.toml"\n', "", "give either [workload], or [fuzz] for a daemon"),
+    ("[fuzz]\n", '[workload]\nkind = "agent-tasks"\n[fuzz]\n', "give either [workload], or [fuzz] for a daemon"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "why"), WRONG_DAEMON, ids=[w[2][:30] + w[1][:10] for w in WRONG_DAEMON])
+def test_what_is_wrong_with_a_daemon_is_told(tmp_path: Path, old: str, new: str, why: str) -> None:
+    """Else one of its two halves would be ignored."""
+    assert old in DAEMON
+    with pytest.raises(UsageError, match=re.escape(why)):
+        daemon(tmp_path, DAEMON.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("bugs", "why"),
+    [
+        (WITHIN.replace("within = 12\n", ""), "bug torn lacks `within`: nothing says where it must be caught"),
+        (BUGS, "bug torn lacks `within`"),
+        (WITHIN.replace("12", "0"), "bug.0.within: "),
+        (WITHIN.replace("12", '"12"'), "bug.0.within: "),
+    ],
+)
+def test_a_bug_of_a_daemon_says_in_how_many_trials_it_is_caught(tmp_path: Path, bugs: str, why: str) -> None:
+    """Without it a canary has no end, or no try."""
+    with pytest.raises(UsageError, match=re.escape(why)):
+        daemon(tmp_path, bugs=bugs)
+
+
+def test_a_bug_at_a_crash_point_names_its_points(tmp_path: Path) -> None:
+    """`within` alone says nothing of where a kernel is killed."""
+    with pytest.raises(UsageError, match="bug torn lacks `points`"):
+        daemon(tmp_path, SUBJECT, WITHIN)
+
+
 def test_an_unknown_bug_lists_those_there_are(tmp_path: Path) -> None:
     """`--bug` with a typing error."""
     with pytest.raises(UsageError, match=r"subject mine has no planted bug 'tron'\n  It has: torn"):
