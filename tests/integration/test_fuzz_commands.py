@@ -16,6 +16,7 @@ from remains import left
 
 from lab.fuzz import script
 from lab.fuzz.script import Script
+from lab.model import Json
 
 pytestmark = pytest.mark.docker
 
@@ -101,22 +102,37 @@ def test_the_whole_trial_breaks_again_with_all_its_clients(engine: docker.Docker
 
 
 def test_its_evidence_is_judged_again_as_it_was(failure: Failure) -> None:
-    """Collecting and judging are apart; an oracle that finds nothing in the same history would be told."""
+    """Collecting and judging are apart; and another history is told to be judged otherwise."""
     again = lab(failure.where, "verify", failure.run.name)
     assert again.code == 0, again
     assert "1 judged again, 0 differ" in again.out
     history = failure.run / "evidence" / f"{failure.trial:04d}" / "history.jsonl"
     whole = history.read_text()
     try:
-        lines = [json.loads(line) for line in whole.splitlines()]
-        unread = [line for line in lines if line["event"] != "check" or line.get("final")]
-        history.write_text("".join(json.dumps({**line, "observed": {"chats": [], "read": {}}} if "observed" in line
-                                              else line) + "\n" for line in unread))  # fmt: skip
+        history.write_text("".join(json.dumps(line) + "\n" for line in without_drafts(whole)))
         differing = lab(failure.where, "verify", failure.run.name)
     finally:
         history.write_text(whole)
     assert differing.code == 1, differing
     assert f"trial {failure.trial}: was violation drafts-durable, is" in differing.out
+
+
+def without_drafts(history: str) -> Iterator[Json]:
+    """The same history, but every draft was refused, and none was ever read."""
+    lines = [json.loads(line) for line in history.splitlines()]
+    drafts = {line["id"] for line in lines if line["event"] == "invoke" and line["op"] == "draft/set"}
+    for line in lines:
+        if line["event"] == "ok" and line["id"] in drafts:
+            yield {
+                "event": "fail",
+                "id": line["id"],
+                "error": {"code": -32603, "message": "no"},
+                "at_ms": line["at_ms"],
+            }
+        elif line["event"] == "ok" and "draft" in line["result"]:
+            yield {**line, "result": {**line["result"], "draft": None}}
+        else:
+            yield line
 
 
 def test_it_is_shown_life_by_life_and_the_lost_operation_is_marked(failure: Failure) -> None:
