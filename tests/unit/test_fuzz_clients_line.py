@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from lab.fuzz.clients import MAX_LINE_BYTES, MAX_LINES, History
+from lab.engine.errors import DeadlinePassed
+from lab.fuzz import clients
+from lab.fuzz.clients import MAX_LINE_BYTES, MAX_LINES, Clients, History
 from lab.model import Json
 
 
@@ -114,6 +120,76 @@ def test_a_flood_is_noticed_and_not_kept() -> None:
     history.stdout(lines({"event": "still"}))
     assert history.flooded
     assert len(history.lines) == MAX_LINES
+
+
+class Stream:
+    """A container's stream whose every wait is over at once if it may be."""
+
+    def __init__(self) -> None:
+        self.ended = False
+        self.sent: list[Json] = []
+
+    def send_line(self, line: bytes) -> None:
+        self.sent.append(json.loads(line))
+
+    def wait(self, done: Callable[[], bool], timeout_s: float, what: str) -> bool:
+        if not (done() or self.ended):
+            raise DeadlinePassed(f"{what}: not within {timeout_s:g} s")
+        return done()
+
+
+@pytest.fixture
+def stream(monkeypatch: pytest.MonkeyPatch) -> Stream:
+    made = Stream()
+    container = SimpleNamespace(stream=made, start=lambda: None)
+    monkeypatch.setattr(clients, "Container", lambda *_: container)
+    return made
+
+
+def connected() -> Clients:
+    return Clients(cast(Any, None), cast(Any, None), threading.Event(), threading.Condition())
+
+
+def test_a_wait_ends_with_the_clients_or_their_fault_and_never_says_that_it_was_done(stream: Stream) -> None:
+    """Planted: a minute of waiting for clients that had said what was wrong; or clients that died, taken for done."""
+    waiting = connected()
+    with pytest.raises(DeadlinePassed):
+        waiting.wait(lambda: False, 1.0, "their operations")
+    assert waiting.wait(lambda: True, 1.0, "their operations")
+    waiting.history.error = "no adapter"
+    assert not waiting.wait(lambda: False, 1.0, "their operations")
+    flooded = connected()
+    flooded.history.flooded = True
+    assert not flooded.wait(lambda: False, 1.0, "their operations")
+    stream.ended = True
+    assert not connected().wait(lambda: False, 1.0, "their operations")
+
+
+def test_what_is_wrong_with_the_clients_is_told_in_words(stream: Stream) -> None:
+    """Their own word first, then what they did, then how they ended."""
+    troubled = connected()
+    assert troubled.trouble() == ""
+    stream.ended = True
+    assert troubled.trouble() == "the clients ended: they printed nothing"
+    troubled.history.stderr(b"MemoryError\n")
+    assert troubled.trouble() == "the clients ended: MemoryError"
+    troubled.history.flooded = True
+    assert troubled.trouble() == "the clients wrote more than 50,000 lines, or one longer than 1 MiB"
+    troubled.history.error = "no adapter"
+    assert troubled.trouble() == "the clients: no adapter"
+
+
+def test_a_kill_is_told_and_is_over_when_nothing_waits_any_more(stream: Stream) -> None:
+    """The controller's own line stands in the history where the daemon was seen gone."""
+    told = connected()
+    told.begin(2)
+    told.history.stdout(lines(invoke(1, life=2), {"event": "gone", "life": 2}))
+    assert told.killed(2, "hook chat.synced#4", 1.0)
+    assert stream.sent == [{"do": "life", "life": 2}, {"do": "killed", "life": 2}]
+    assert told.lines()[-1] == {"event": "killed", "life": 2, "at": "hook chat.synced#4"}
+    told.begin(3)
+    stream.ended = True
+    assert not told.killed(3, "end#1", 1.0)
 
 
 def test_a_line_without_an_end_is_a_flood() -> None:

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from fuzz_evidence import good, scenario
+from fuzz_evidence import DIFFERS, good, scenario
 from fuzz_plan import bug
 from run_folder import new
 
@@ -29,6 +29,7 @@ TWICE = Verdict(Word.VIOLATION, "twice", "prompts-once", ("prompts-once",))
 BOTH = Verdict(Word.VIOLATION, "twice", "prompts-once", ("prompts-once", "drafts-durable"))
 PASS = Verdict(Word.PASS)
 Judge = Callable[[FuzzTrial, int], Verdict]
+Asked = dict[str, Any]
 
 
 @pytest.fixture(autouse=True)
@@ -223,3 +224,35 @@ def test_lives_behind_the_one_that_never_came_up_are_not_even_tried(monkeypatch:
     refused = good(trial=point(7), processes=good().processes[:2], failure=failure)
     shrunk(refused, Verdict(Word.VIOLATION, "", RECOVERS, (RECOVERS,)), bench.setting, bench.crew, 20.0)
     assert max(tried) <= 2
+
+
+LOST_AT_2 = dataclasses.replace(LOST, differs=DIFFERS)
+FAILED = Failure(Word.VIOLATION, "up", "it refused to start")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "changes", "about", "showed"),
+    [
+        (LOST_AT_2, {}, 2, 2),
+        (dataclasses.replace(LOST, differs=dataclasses.replace(DIFFERS, fact="step=5 op=prompt/send p5")), {}, 5, 5),
+        (dataclasses.replace(LOST, differs=dataclasses.replace(DIFFERS, fact="step=6 op=status")), {}, 6, None),
+        (dataclasses.replace(LOST, differs=dataclasses.replace(DIFFERS, fact="op=status")), {}, None, None),
+        (LOST, {}, None, None),
+        (LOST_AT_2, {"processes": good().processes[:4], "failure": FAILED}, 2, 4),
+    ],
+    ids=["the life after it", "a later one", "the last life", "no step", "no fact", "where the trial ended"],
+)
+def test_the_search_is_told_what_broke_and_in_which_life_it_was_seen(
+    monkeypatch: pytest.MonkeyPatch, verdict: Verdict, changes: Asked, about: int | None, showed: int | None
+) -> None:
+    """What lies behind has no part in it, and need not be tried operation by operation."""
+    told: Asked = {}
+
+    def shrink(scenario: Scenario, fails: object, budget: int, **hints: object) -> None:
+        told.update(hints)
+
+    monkeypatch.setattr(run, "shrink", shrink)
+    bench = Bench(monkeypatch, always(LOST), workers=3)
+    shrunk(good(trial=point(7), **changes), verdict, bench.setting, bench.crew, 20.0)
+    assert (told["about"], told["showed"], told["at_once"]) == (about, showed, 3)
+    assert told["order"] == [1, 2]  # as they were really invoked, without a check's own
