@@ -18,7 +18,7 @@ from lab.fuzz.model import FuzzEvidence, FuzzResult, FuzzTrial, Scenario
 from lab.fuzz.shrink import Shrunk, shrink
 from lab.fuzz.store import folder_of, results, write_evidence
 from lab.fuzz.trial import FuzzOutcome, FuzzSetting, run_trial
-from lab.fuzz.verdict import in_brief
+from lab.fuzz.verdict import in_brief, unnoted
 from lab.model import Kind, Verdict, Word, catches
 from lab.record import Record
 from lab.worker import Worker
@@ -68,6 +68,7 @@ class _Runner:
         self._record = record
         self._writing = writing
         self._keep = keep_evidence
+        self._unnoted = unnoted(setting.subject.promises, setting.subject.verifier.audits)
         self._properties = {bug.name: bug.property for bug in setting.subject.bugs}
 
     def caught(self, trial: FuzzTrial, verdict: Verdict) -> bool:
@@ -84,7 +85,7 @@ class _Runner:
             if self._keep or (verdict.word is not Word.PASS and trial.kind is not Kind.CANARY):
                 kept = folder_of(trial)
                 self._write(kept, outcome, verdict)
-            yield in_brief(outcome.evidence, verdict, kept)
+            yield in_brief(outcome.evidence, verdict, self._unnoted, kept)
             if self.caught(trial, verdict):
                 return
 

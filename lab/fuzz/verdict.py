@@ -8,7 +8,7 @@ behind a promise: a machine that stood still explains an answer that came late, 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from lab.fuzz.model import FuzzEvidence, FuzzResult, Kill
@@ -54,6 +54,11 @@ def judge(evidence: FuzzEvidence, promises: Mapping[str, Sequence[str]], audits:
     return Verdict(Word.PASS, facts=facts)
 
 
+def unnoted(promises: Mapping[str, Sequence[str]], audits: Sequence[str]) -> frozenset[str]:
+    """Properties whose difference is never a mere note."""
+    return frozenset({name for name, faults in promises.items() if FAULT in faults} | set(audits))
+
+
 def waits_ms(history: Sequence[Json]) -> dict[str, tuple[float, ...]]:
     """How long each request waited, per operation: until its answer, or until it was given up."""
     invoked: dict[int, tuple[str, float]] = {}
@@ -67,13 +72,11 @@ def waits_ms(history: Sequence[Json]) -> dict[str, tuple[float, ...]]:
     return {op: tuple(found) for op, found in sorted(waits.items())}
 
 
-def in_brief(evidence: FuzzEvidence, verdict: Verdict, kept: str | None) -> FuzzResult:
-    """A trial as one line of the journal."""
+def in_brief(evidence: FuzzEvidence, verdict: Verdict, unnoted: Collection[str], kept: str | None) -> FuzzResult:
+    """A trial as one line of the journal. What differs is a note, but for promises and audits, the `unnoted`."""
     last = evidence.phases[-1] if evidence.phases else None
     properties = evidence.look.properties if evidence.look else {}
-    notes = [(name, f.differs) for name, f in properties.items() if f.differs is not None and name != verdict.property]
-    if verdict.word is Word.NOTE and verdict.differs is not None:
-        notes.insert(0, (verdict.property, verdict.differs))
+    notes = [(n, found.differs) for n, found in properties.items() if n not in unnoted and found.differs is not None]
     trial = evidence.trial
     return FuzzResult(
         trial=replace(trial, scenario=replace(trial.scenario, lives=())),

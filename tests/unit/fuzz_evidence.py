@@ -8,10 +8,12 @@ from typing import Any
 from trial_evidence import LINE
 
 from lab.fuzz.model import FuzzEvidence, FuzzTrial, Kill, Life, Limits, Op, Scenario
+from lab.fuzz.verdict import unnoted
 from lab.model import Fact, Finding, Hit, Json, Kind, Look, Phase, Process
 
 PROMISES = {"drafts-durable": ("sigkill",), "prompts-once": ("sigkill",), "outbox-once": ("powercut",)}
 AUDITS = ("machine-kept-up", "work-done")
+UNNOTED = unnoted(PROMISES, AUDITS)
 DIFFERS = Fact("step=2 op=draft/set draft of c1", "d2", None, "an acknowledged draft is lost")
 LIVES = (
     Life(

@@ -57,7 +57,9 @@ class Bench:
         self.ran: list[int] = []
         self.kept: list[bool] = []
         self.crew = Crew(cast(Any, list(range(workers))), Stop())
-        self.setting = cast(Any, SimpleNamespace(subject=SimpleNamespace(bugs=(bug("draft-late"), bug("other")))))
+        bugs = (bug("draft-late"), bug("other"))
+        subject = SimpleNamespace(bugs=bugs, promises={}, verifier=SimpleNamespace(audits=()))
+        self.setting = cast(Any, SimpleNamespace(subject=subject))
         lock = threading.Lock()
 
         def run_trial(trial: FuzzTrial, setting: Any, worker: Any, *, keep_evidence: bool) -> FuzzOutcome:

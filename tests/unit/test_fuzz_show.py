@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from fuzz_evidence import DIFFERS, HISTORY, KILLS, LIVES, good, invoke, life, look, scenario
+from fuzz_evidence import DIFFERS, HISTORY, KILLS, LIVES, UNNOTED, good, invoke, life, look, scenario
 from fuzz_plan import plan
 from report_fuzz_data import BUG, NOTE, RUN, canary, data, green, result
 from run_folder import HEADER, new
@@ -33,7 +33,7 @@ PROMISES = {"drafts-durable": ("sigkill",)}
 
 def shown(evidence: FuzzEvidence, **changes: object) -> str:
     """One trial by its evidence, as text."""
-    brief = in_brief(evidence, judge(evidence, PROMISES, ()), "evidence/0412")
+    brief = in_brief(evidence, judge(evidence, PROMISES, ()), UNNOTED, "evidence/0412")
     text = show_trial([dataclasses.replace(brief, **changes)], data(), 412, evidence)  # type: ignore[arg-type]
     assert max(map(len, text.splitlines())) <= 100, max(text.splitlines(), key=len)
     return text
@@ -207,7 +207,7 @@ def filled(record: Record) -> FuzzEvidence:
     verdict: Verdict = judge(evidence, PROMISES, ())
     store.write_evidence(record, "evidence/0412", evidence, verdict, None)
     record.begin_session()
-    record.finished(in_brief(evidence, verdict, "evidence/0412"))
+    record.finished(in_brief(evidence, verdict, UNNOTED, "evidence/0412"))
     record.finished(result(413))
     record.end_session(interrupted=False)
     return evidence

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from fuzz_evidence import DIFFERS, good, look, scenario, with_life
+from fuzz_evidence import DIFFERS, UNNOTED, good, look, scenario, with_life
 from fuzz_plan import plan
 from run_folder import new
 
@@ -71,8 +71,8 @@ def test_a_person_finds_scenario_history_home_and_logs_in_files_of_their_own(rec
 
 def test_a_result_comes_back_from_the_journal_the_last_of_each_trial(record: Record) -> None:
     """With its waits and notes, and without the lives, which its seed and number draw again."""
-    first = in_brief(good(), Verdict(Word.PASS), None)
-    last = in_brief(good(look=look(settings_kept=DIFFERS)), BROKEN, "evidence/0412")
+    first = in_brief(good(), Verdict(Word.PASS), UNNOTED, None)
+    last = in_brief(good(look=look(settings_kept=DIFFERS)), BROKEN, UNNOTED, "evidence/0412")
     other = dataclasses.replace(first, trial=dataclasses.replace(first.trial, ident=413, kind=Kind.CANARY, bug="torn"))
     record.begin_session()
     for result in (first, other, last):

@@ -12,6 +12,7 @@ from fuzz_evidence import (
     KILLS,
     LIVES,
     PROMISES,
+    UNNOTED,
     good,
     life,
     look,
@@ -245,7 +246,7 @@ def test_waits_are_counted_for_every_request_answered_or_not() -> None:
 def test_a_trial_in_brief_says_what_was_done_and_what_was_lost() -> None:
     """The line of the journal: all that a report knows of a trial, and not its thousand operations."""
     evidence = good(look=look(settings_kept=LOST_MODE))
-    brief = in_brief(evidence, judged(evidence), "evidence/0412")
+    brief = in_brief(evidence, judged(evidence), UNNOTED, "evidence/0412")
     assert brief.trial.scenario == scenario(lives=())
     assert (brief.operations, brief.kills, brief.restarts, brief.took_s) == (2, KILLS, 4, 0.625)
     assert brief.notes == ("settings-kept: step=9 op=chat/set_mode: a mode is lost",)
@@ -255,16 +256,18 @@ def test_a_trial_in_brief_says_what_was_done_and_what_was_lost() -> None:
 def test_of_a_violation_the_notes_are_what_else_differed() -> None:
     """The property that it is named for is no note of itself, and never told twice."""
     evidence = good(look=look(drafts_durable=DIFFERS, settings_kept=LOST_MODE))
-    assert [note.partition(":")[0] for note in in_brief(evidence, judged(evidence), None).notes] == ["settings-kept"]
+    assert [note.partition(":")[0] for note in in_brief(evidence, judged(evidence), UNNOTED, None).notes] == [
+        "settings-kept"
+    ]
     evidence = good(look=look(outbox_once=DIFFERS, settings_kept=LOST_MODE))
-    names = [note.partition(":")[0] for note in in_brief(evidence, judged(evidence), None).notes]
+    names = [note.partition(":")[0] for note in in_brief(evidence, judged(evidence), UNNOTED, None).notes]
     assert sorted(names) == ["outbox-once", "settings-kept"]
 
 
 def test_a_trial_that_never_began_has_a_brief_as_well() -> None:
     """The engine may be gone before its first volume."""
     evidence = good(processes=(), kills=(), look=None, history=(), phases=(), verifier="", up_ms=())
-    brief = in_brief(evidence, Verdict(Word.ERROR), None)
+    brief = in_brief(evidence, Verdict(Word.ERROR), UNNOTED, None)
     assert (brief.operations, brief.restarts, brief.took_s, brief.mount, brief.notes) == (0, 0, 0.0, "", ())
 
 
