@@ -73,6 +73,7 @@ def shrink(
     while search.best != before:  # each pass may open a way for one before it
         before = search.best
         _greedily(search, _fewer_lives)
+        _greedily(search, _idle_lives)
         _fewer_operations(search)
         _greedily(search, _fewer_clients)
         _greedily(search, _simpler_kills)
@@ -147,6 +148,13 @@ def _fewer_lives(scenario: Scenario) -> Iterator[Scenario]:
     lives = scenario.lives
     for n, (life, after) in enumerate(pairwise(lives)):
         yield replace(scenario, lives=(*lives[:n], Life(life.ops + after.ops, after.kill), *lives[n + 2 :]))
+
+
+def _idle_lives(scenario: Scenario) -> Iterator[Scenario]:
+    """A life in which nothing is sent, the last first: what comes after the break has no part in it."""
+    for n in reversed(range(len(scenario.lives))):
+        if scenario.lives[n].ops:
+            yield _with_life(scenario, n, Life((), scenario.lives[n].kill))
 
 
 def _killed_at_the_end(scenario: Scenario) -> Iterator[Scenario]:
