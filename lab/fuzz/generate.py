@@ -53,6 +53,9 @@ class _Script:
             ops += [self._op(1, "chat/new", self._new_chat()) for _ in range((self._plan.chats + 1) // 2)]
             ops += [self._pause(client) for client in range(2, self._plan.clients + 1)]
         self._hot = self.rng.choice(self._chats)
+        if not first:  # the kill may have come before it was made, and without it most of what follows is refused
+            self._steps += 1
+            ops.append(self._op(1, "chat/new", {"chat": self._hot}))
         for _ in range(self.rng.randint(*self._plan.ops)):
             client = self.rng.randint(1, self._plan.clients)
             name = _drawn(self.rng, self._plan.weights)
