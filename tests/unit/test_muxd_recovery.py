@@ -91,13 +91,22 @@ def test_a_generation_without_its_snapshot_is_reported(home: Home) -> None:
     assert "its first frame is bad" in words_of_a_refused_start(home, 65)
 
 
-def test_a_record_of_a_newer_version_is_reported(home: Home) -> None:
-    """To leave it out would lose what it promised."""
+@pytest.mark.parametrize(
+    "record",
+    [
+        b'{"do":"share","chat":"c"}',
+        b'{"do":"unwatch","chat":"c","path":"/never"}',
+        b'{"do":"unwatch","chat":"nobody","path":"/w/1"}',
+        b'{"do":"delivered","message":"never"}',
+    ],
+)
+def test_a_record_that_fits_nothing_before_it_is_reported(home: Home, record: bytes) -> None:
+    """Of a newer version, or behind a lost one: to leave it out would lose what it promised, and no traceback says so."""
     lived(home)
     data = journal(home).read_bytes()
     last = frames(data, "")[0][-1][0]
-    journal(home).write_bytes(data + frame(last + 1, b'{"do":"share","chat":"c"}'))
-    assert "unknown kind" in words_of_a_refused_start(home, 65)
+    journal(home).write_bytes(data + frame(last + 1, record))
+    assert "fits nothing before it" in words_of_a_refused_start(home, 65)
 
 
 def test_the_newest_generation_counts_and_what_a_cut_compaction_left_is_removed(home: Home) -> None:

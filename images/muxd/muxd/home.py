@@ -19,7 +19,7 @@ class HomeState:
         self.outbox: dict[str, str] = {}  # message -> text; what is delivered is gone
 
     def apply(self, record: dict) -> None:
-        """One step of the fold. Raises CorruptError for a record that no version has written."""
+        """One step of the fold. Raises CorruptError for a record that no version writes there."""
         match record:
             case {"do": "snapshot", "chats": chats, "watches": watches, "outbox": outbox}:
                 self.chats, self.outbox = dict(chats), dict(outbox)
@@ -28,15 +28,15 @@ class HomeState:
                 self.chats[chat] = number
             case {"do": "watch", "chat": chat, "path": path}:
                 self.watches.setdefault(chat, []).append(path)
-            case {"do": "unwatch", "chat": chat, "path": path}:
+            case {"do": "unwatch", "chat": chat, "path": path} if path in self.watches.get(chat, ()):
                 self.watches[chat].remove(path)
             case {"do": "message", "message": message, "text": text}:
                 self.outbox[message] = text
-            case {"do": "delivered", "message": message}:
+            case {"do": "delivered", "message": message} if message in self.outbox:
                 self.outbox.pop(message)
             case _:
                 raise CorruptError(
-                    f"the journal holds a record of an unknown kind: {str(record)[:80]}; use a newer muxd"
+                    f"the journal holds a record that fits nothing before it: {str(record)[:80]}; use a newer muxd"
                 )
 
     def snapshot(self) -> dict:
