@@ -101,7 +101,7 @@ def test_a_generation_without_its_snapshot_is_reported(home: Home) -> None:
     ],
 )
 def test_a_record_that_fits_nothing_before_it_is_reported(home: Home, record: bytes) -> None:
-    """Of a newer version, or behind a lost one: to leave it out would lose what it promised, and no traceback says so."""
+    """Of a newer version, or behind a lost one: to leave it out would lose what it promised."""
     lived(home)
     data = journal(home).read_bytes()
     last = frames(data, "")[0][-1][0]
