@@ -23,6 +23,7 @@ from lab.workloads import FAMILIES
 IMAGES = Path(__file__).resolve().parent.parent / "images"
 Command = Annotated[tuple[str, ...], Field(min_length=1)]
 FileT = TypeVar("FileT", bound="Table")
+DAEMON_MOMENTS = (ANSWER, "invoke", "start", "end")  # at which a daemon is killed, beside its hooks
 
 
 class Table(BaseModel):
@@ -255,8 +256,11 @@ def _check_references(subject: Subject, path: Path) -> None:
             f"{path}: [hooks] expected = {subject.expected_hooks}, but the catalogue lists {len(names)}",
             "If you added or removed a hook on purpose, change the number.",
         )
-    if ANSWER in names:
-        raise UsageError(f"{path}: the hook catalogue lists {ANSWER!r}, which is the name of a moment", "Rename it.")
+    for moment in DAEMON_MOMENTS if subject.fuzz else (ANSWER,):
+        if moment in names:
+            raise UsageError(
+                f"{path}: the hook catalogue lists {moment!r}, which is the name of a moment", "Rename it."
+            )
     for hook, where in _named_hooks(subject):
         if hook not in names:
             raise UsageError(f"{path}: {where} names the hook {hook!r}, which is not in the catalogue")

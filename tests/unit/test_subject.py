@@ -270,6 +270,15 @@ def test_what_is_wrong_with_a_daemon_is_told(tmp_path: Path, old: str, new: str,
         daemon(tmp_path, DAEMON.replace(old, new))
 
 
+@pytest.mark.parametrize("moment", ["answer", "invoke", "start", "end"])
+def test_a_hook_of_a_daemon_is_not_named_like_a_moment(tmp_path: Path, moment: str) -> None:
+    """Its kills would be counted as those at the moment, and one at the end would pass for one at the hook."""
+    daemon(tmp_path)
+    (tmp_path / "hooks.toml").write_text(HOOKS.replace('"intent.sent"', f'"{moment}"'))
+    with pytest.raises(UsageError, match=f"lists '{moment}', which is the name of a moment"):
+        load(str(tmp_path))
+
+
 @pytest.mark.parametrize(
     ("bugs", "why"),
     [
