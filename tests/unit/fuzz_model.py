@@ -59,6 +59,8 @@ class State:
         if op == "chat/new":
             self.chats.setdefault(args["chat"], chat())
             return {}
+        if op == "status":
+            return {"idle": not self.outbox and not any(c["queue"] or c["running"] for c in self.chats.values())}
         if op == "chat/list":
             return {"chats": list(self.chats)}
         if op == "outbox/send":
@@ -289,7 +291,7 @@ class Trial:
         return op, self._args(op, self.rng.choice(CHATS), number)
 
     def _args(self, op: str, name: str, number: int) -> Json:
-        if op == "chat/list":
+        if op in ("status", "chat/list"):
             return {}
         if op == "outbox/send":
             return {"message": f"m{number}", "text": ""}
@@ -312,4 +314,4 @@ class Trial:
 
 OPS = ("chat/new", "draft/set", "prompt/send", "prompt/send", "prompt/send", "queue/remove", "queue/remove",
        "outbox/send", "watch/add", "watch/rm", "chat/rename", "chat/mark_unread", "chat/set_mode", "permission/decide",
-       "chat/read", "chat/list", "queue/list")  # fmt: skip
+       "chat/read", "chat/list", "queue/list", "status")  # fmt: skip

@@ -90,7 +90,7 @@ FAULTS = (
     Rule("the machine stood still, but not for all of it", lambda: slow(OVER_MS + 400).event(
          "still", ms=300, at_ms=1000), "answers-in-time", "waits", "waited_ms - still_ms <= limit_ms", "still_ms"),
     Rule("the machine stood still at another time", lambda: slow(OVER_MS).wait(5000).still(3000), "answers-in-time",
-         "waits", "min(s.ended_ms, request.ended_ms)", "s.ended_ms"),
+         "waits", "min(s.ended_ms, ended_ms)", "s.ended_ms"),
     Rule("a living daemon closes a connection", lambda: History().info("status", "closed"), "answers-in-time",
          "waits", "if request.outcome == INFO and request.answer == CLOSED:", "if False:"),
 )  # fmt: skip

@@ -5,7 +5,7 @@ whatever a daemon answers is judged, and what is odd is a difference. Only a his
 writes raises ValueError.
 
 history.py reads requests and their fates; shapes.py looks at the form of each answer; registers.py, chats.py,
-prompt.py, prompts.py, messages.py and waits.py judge.
+prompt.py, prompts.py, messages.py, waits.py and idle.py judge.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 from verifier.finding import Check
 from verifier.fuzz.chats import Chats
 from verifier.fuzz.history import CHECK, Story, read_story
+from verifier.fuzz.idle import judge_idle
 from verifier.fuzz.messages import judge_messages
 from verifier.fuzz.prompts import Prompts
 from verifier.fuzz.shapes import PROPERTIES, WORK, Checks, fields
@@ -33,7 +34,9 @@ def judge(_files: Tree, request: dict[str, Any]) -> dict[str, Any]:
         prompts.hear(answer, well_shaped)
     prompts.end()
     judge_messages(story, checks)
-    judge_waits(story, request["workload"]["limits"]["answer_ms"], checks)
+    limits = request["workload"]["limits"]
+    judge_waits(story, limits["answer_ms"], checks)
+    judge_idle(story, prompts.worked_off(), limits, checks)
     _judge_work(story, chats.checked + prompts.checked, checks)
     return {name: check.answer() for name, check in checks.items()}
 

@@ -71,6 +71,10 @@ class Prompts:
         for prompt in self._prompts.values():
             self._ran(prompt)
 
+    def worked_off(self) -> list[Prompt]:
+        """All prompts, if it runs agents; else none: they wait for ever."""
+        return list(self._prompts.values()) if self._turns else []
+
     def _prompt(self, chat: str, name: str) -> Prompt:
         if (chat, name) not in self._prompts:
             prompt = Prompt(chat, name, self._story.first_seen(RUN + name))

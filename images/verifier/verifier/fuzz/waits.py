@@ -17,7 +17,7 @@ def judge_waits(story: Story, limit_ms: float, checks: Checks) -> None:
         if request.outcome == NONE or request.begin < story.ups.get(request.life, NEVER):
             continue
         waited_ms = request.ended_ms - request.began_ms
-        still_ms = _still_ms(request, story.stills) if waited_ms > limit_ms else 0.0
+        still_ms = stood_still_ms(request.began_ms, request.ended_ms, story.stills) if waited_ms > limit_ms else 0.0
         told = f"{request.who} waited {waited_ms:.0f} ms ({_ended(request)})"
         machine = waited_ms > limit_ms and waited_ms - still_ms <= limit_ms
         expected, found = f"at most {limit_ms:.0f} ms", f"{waited_ms:.0f} ms"
@@ -35,7 +35,7 @@ def _ended(request: Request) -> str:
     return f"no answer: {request.answer}" if request.outcome == INFO else "answered"
 
 
-def _still_ms(request: Request, stills: tuple[Still, ...]) -> float:
-    """How long the machine stood still while this request waited."""
-    overlaps = (min(s.ended_ms, request.ended_ms) - max(s.began_ms, request.began_ms) for s in stills)
+def stood_still_ms(began_ms: float, ended_ms: float, stills: tuple[Still, ...]) -> float:
+    """How long the machine stood still between the two."""
+    overlaps = (min(s.ended_ms, ended_ms) - max(s.began_ms, began_ms) for s in stills)
     return sum(overlap for overlap in overlaps if overlap > 0)
