@@ -374,6 +374,26 @@ def test_open_trials_are_bounded_and_a_name_is_open_once(ledger: Ledger) -> None
     assert "close one" in ledger.ask("open", "n32")["error"]
 
 
+@pytest.mark.parametrize("do", ["close", "drain"])
+def test_a_connection_that_is_closed_while_it_has_something_to_say_ends_nothing_but_itself(
+    ledger: Ledger, do: str
+) -> None:
+    """A run of the fuzz campaign ended with it: a trial was closed in the moment in which its daemon's agent died."""
+    sender = Sender(ledger.open("t1"))
+    assert sender.ask(**send("e1"))
+    ledger.process.send_signal(signal.SIGSTOP)  # so that both are there when it looks, the controller's first
+    assert ledger.process.stdin
+    ledger.process.stdin.write(json.dumps({"id": 9, "do": do, "trial": "t1"}).encode() + b"\n")
+    ledger.process.stdin.flush()
+    sender.die()
+    ledger.process.send_signal(signal.SIGCONT)
+    ready, _, _ = select.select([ledger.process.stdout], [], [], DEADLINE_S)
+    assert ready
+    assert ledger.process.stdout
+    assert json.loads(ledger.process.stdout.readline())["ok"]
+    assert Sender(ledger.open("t2")).ask(**send("e2"))
+
+
 def test_it_ends_by_itself_and_clean_when_its_controller_is_gone(tmp_path: Path) -> None:
     """A `kill -9` of the lab may not leave services behind."""
     service = Ledger(tmp_path)

@@ -79,7 +79,8 @@ class Server:
         self._selector.register(0, selectors.EVENT_READ, self._read_control)
         while not self._ended:
             for key, _ in self._selector.select():
-                if key.fileobj in self._selector.get_map():  # not closed by an event before it
+                # An event before it may have closed it, and another have got its number since.
+                if self._selector.get_map().get(key.fd) is key:
                     key.data()
         for name in list(self._trials):
             self._shut(self._trials.pop(name))
