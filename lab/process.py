@@ -18,6 +18,7 @@ from lab.engine.errors import DeadlinePassed
 from lab.engine.stream import RecordParser
 from lab.model import ANSWER, Hit, Json, Process, Word
 from lab.subject import Deadlines
+from lab.verdict import SIGKILLED
 
 
 class TrialEnded(Exception):
@@ -120,6 +121,8 @@ class SubjectProcess:
         except DeadlinePassed as error:
             raise TrialEnded(Word.HANG, str(error)) from error
         self._note_end()
+        if self.seen.exit_code not in (None, SIGKILLED):
+            self._note(killed=False)  # the engine takes a kill of one that has just ended by itself
         if self._host is None:
             self._note(gone="engine")
         elif not self._host.alive():

@@ -133,6 +133,33 @@ def test_a_daemon_that_never_started_has_broken_no_promise(bench: Bench) -> None
     assert "ended by itself" in outcome.verdict.why
 
 
+ENDS_AT_ITS_FOURTH_DRAFT = """
+import os, sys
+sys.path.insert(0, "/opt/muxd")
+from muxd.main import main
+from muxd.operations import Operations
+
+async def draft_set(self, chat, text):
+    return os._exit(3) if text == "d5" else {}
+
+Operations.draft_set = draft_set
+main(["serve"])
+"""
+
+
+def test_a_daemon_that_ends_in_the_middle_breaks_recovers_also_if_a_kill_comes_at_the_same_time(bench: Bench) -> None:
+    """The clients see its end before the engine does, which still takes the kill: it passed for an `invalid` trial."""
+    subject = bench.stage.setting.subject
+    table = subject.subject.model_copy(update={"run": ("python3", "-c", ENDS_AT_ITS_FOURTH_DRAFT)})
+    setting = replace(bench.stage.setting, subject=subject.model_copy(update={"subject": table}))
+    drafts = tuple(Op(step, 1, "draft/set", {"chat": "c1", "text": f"d{step}"}) for step in range(2, 6))
+    script = scenario(Life((NEW, *drafts), Kill("end")), END)
+    outcomes = Bench(replace(bench.stage, setting=setting), bench._engine).run_all([(script, None)] * 3)
+    for outcome in outcomes:
+        assert (outcome.verdict.word, outcome.verdict.property) == (Word.VIOLATION, RECOVERS), outcome.verdict.why
+        assert "ended by itself with exit code 3" in outcome.verdict.why
+
+
 def test_clients_that_cannot_play_their_script_are_an_error(bench: Bench) -> None:
     """The lab's own fault is never the daemon's."""
     outcome = bench.run(replace(ONE_KILL, adapter="smoke_signals"))
