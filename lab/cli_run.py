@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 import shlex
 import sys
@@ -37,6 +38,12 @@ def _shard(context: click.Context, parameter: click.Parameter, value: str | None
     if not (slash and index.isdigit() and of.isdigit() and 1 <= int(index) <= int(of)):
         raise click.BadParameter("is i/n with 1 <= i <= n, such as 2/8")
     return int(index), int(of)
+
+
+def _number(context: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
+    if value is not None and math.isnan(value):  # which no range keeps out
+        raise click.BadParameter("is no number")
+    return value
 
 
 storage_option = click.option(
@@ -125,7 +132,12 @@ def cells(
 @storage_option
 @seed_option
 @workers_option
-@click.option("--minutes", type=click.FloatRange(0, 10_000, min_open=True), help="How long.  [default: 2, or --trials]")
+@click.option(
+    "--minutes",
+    type=click.FloatRange(0, 10_000, min_open=True),
+    callback=_number,
+    help="How long.  [default: 2, or --trials]",
+)
 @click.option("--trials", type=click.IntRange(1, 1_000_000), help="How many, canaries and old failures not counted.")
 @click.option(
     "--shrink", default=120, show_default=True, type=click.IntRange(0, 86_400), help="Seconds for each violation."

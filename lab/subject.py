@@ -23,6 +23,7 @@ from lab.workloads import FAMILIES
 IMAGES = Path(__file__).resolve().parent.parent / "images"
 Command = Annotated[tuple[str, ...], Field(min_length=1)]
 FileT = TypeVar("FileT", bound="Table")
+MAX_SHOWN = 80  # characters of a wrong value
 DAEMON_MOMENTS = (ANSWER, "invoke", "start", "end")  # at which a daemon is killed, beside its hooks
 
 
@@ -322,4 +323,7 @@ def _plain(error: pydantic_core.ErrorDetails) -> str:
         return "unknown key"
     if error["type"] == "missing":
         return "missing"
-    return f"{error['msg']} (found {error['input']!r})"
+    if error["type"] == "value_error":
+        return str(error["ctx"]["error"])  # our own words, of a whole table: they name what is wrong in it
+    found = repr(error["input"])
+    return f"{error['msg']} (found {found if len(found) <= MAX_SHOWN else found[:MAX_SHOWN] + '…'})"

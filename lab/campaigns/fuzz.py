@@ -8,7 +8,7 @@ import tarfile
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
@@ -31,7 +31,7 @@ from lab.model import Word, catches
 from lab.record import Header, Record, new_run_id
 from lab.report.fuzz_progress import FuzzProgress
 from lab.stored import recorded_subject, took_s
-from lab.subject import Subject
+from lab.subject import Bug, Subject
 from lab.worker import Images, Services, open_layers, open_services
 
 NAME = "fuzz"
@@ -64,7 +64,7 @@ class Stage:
 def run_fuzz(request: Request, bounds: Bounds, say: Say, progress: MakeProgress) -> int:
     """A whole fuzz run; the command's exit code."""
     subject = frame.checked(request)
-    plan = plan_of(subject)
+    plan, _ = plan_of(subject), corpus_of(subject)  # both read before anything is built
     with frame.interruptible(say) as stop:
         client = connect()
         frame.collect_dead(client, say)
@@ -164,7 +164,7 @@ def _carry_out(record: Record, ready: Stage, stop: Stop, say: Say, make: MakePro
     plan, bounds, _ = store.read_plan(record)
     bug = subject.bug(header.bug) if header.bug is not None else None
     draw = Draw(plan, subject.hooks, header.seed, header.storages)
-    caught = threading.Event()
+    caught = caught_by(bug, store.results(record))
     asked = groups(draw, subject.bugs, corpus_of(subject), bug, bounds.trials)
     asked = _until(bounds, took_s(record.journal()), caught, asked)
     progress = make(header.storages)
@@ -188,6 +188,14 @@ def _carry_out(record: Record, ready: Stage, stop: Stop, say: Say, make: MakePro
         with contextlib.suppress(OSError):  # a closed terminal must not hide why a run ended
             progress.stop()
         record.end_session(interrupted=not ended or stop.soon.is_set())
+
+
+def caught_by(bug: Bug | None, results: Iterable[FuzzResult]) -> threading.Event:
+    """Set once the planted bug is caught, be it in a session before."""
+    caught = threading.Event()
+    if bug is not None and any(catches(result.verdict, bug.property) for result in results):
+        caught.set()
+    return caught
 
 
 def _until(

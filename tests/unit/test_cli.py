@@ -66,6 +66,7 @@ WRONG = [
     (["run", "matrix", "--subject", "./none.toml"], "cannot read none.toml: No such file or directory"),
     (["run", "matrix", "--bug", "torn"], "has no planted bug 'torn'"),
     (["run", "fuzz", "--minutes", "0"], "--minutes"),
+    (["run", "fuzz", "--minutes", "nan"], "--minutes"),
     (["run", "fuzz", "--trials", "0"], "--trials"),
     (["run", "fuzz", "--shrink", "-1"], "--shrink"),
     (["run", "fuzz", "--subject", "kernel"], "kernel is no daemon: this campaign cannot run it"),

@@ -8,11 +8,13 @@ from collections.abc import Iterator
 
 import pytest
 from fuzz_plan import draw
+from report_fuzz_data import BUG, result
 
-from lab.campaigns.fuzz import _until
+from lab.campaigns.fuzz import _until, caught_by
 from lab.fuzz.model import FuzzTrial
 from lab.fuzz.schedule import groups
 from lab.fuzz.store import Bounds
+from lab.model import Word
 
 
 def endless() -> Iterator[tuple[FuzzTrial, ...]]:
@@ -55,3 +57,12 @@ def test_a_planted_bug_ends_its_run_when_it_is_caught() -> None:
     next(asked)
     caught.set()
     assert next(asked, None) is None
+
+
+def test_a_resumed_run_of_a_bug_that_was_caught_before_runs_no_more_trials() -> None:
+    """A run that was stopped while it was made short began to look for its bug again."""
+    missed = [result(1, Word.PASS), result(2, Word.VIOLATION, "some-other")]
+    assert not caught_by(BUG, missed).is_set()
+    assert not caught_by(None, [*missed, result(3, Word.VIOLATION, BUG.property)]).is_set()
+    caught = caught_by(BUG, [*missed, result(3, Word.VIOLATION, BUG.property)])
+    assert list(_until(Bounds(None, None, 0), 0.0, caught, endless())) == []

@@ -138,6 +138,16 @@ def test_what_is_wrong_with_a_plan_is_told_with_file_key_and_reason(
     assert str(tmp_path / "fuzz.toml") in str(caught.value)
 
 
+@pytest.mark.parametrize(("old", "new"), [("kills    = [3, 5]", "kills = [5, 3]"), ('"jsonrpc"', f'"{"j/" * 500}"')])
+def test_what_is_wrong_is_told_in_a_line_that_fits_a_screen(tmp_path: Path, old: str, new: str) -> None:
+    """The whole plan stood behind its reason, as a dictionary of Python."""
+    with pytest.raises(UsageError) as caught:
+        plan_of(daemon(tmp_path, FUZZ.replace(old, new)))
+    told = [line for line in str(caught.value).splitlines() if str(tmp_path) not in line]
+    assert max(map(len, told)) <= 160, told
+    assert "Value error" not in str(caught.value)
+
+
 def test_a_daemon_without_hooks_cannot_be_killed_at_one(tmp_path: Path) -> None:
     """Planted: an index error in the middle of the campaign. And it needs no cues: it may run nothing."""
     bare = SUBJECT.replace(WITHOUT_HOOKS, "")
