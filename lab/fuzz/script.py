@@ -15,7 +15,8 @@ import pydantic
 
 from lab import model
 from lab.engine.errors import UsageError
-from lab.fuzz.model import PAUSE, Kill, Life, Op, Scenario
+from lab.fuzz.model import PAUSE, Kill, Life, Limits, Op, Scenario
+from lab.fuzz.plan_file import OPERATIONS, LimitsTable
 from lab.fuzz.shrink import Shrunk
 from lab.model import Json
 from lab.report.table import LABEL, WIDTH, labelled
@@ -101,6 +102,8 @@ def _wrong(scenario: Scenario) -> list[str]:
     steps = [op.step for op in operations]
     said = [f"step {step} is there twice" for step in sorted({s for s in steps if steps.count(s) > 1})]
     said += [f"step {op.step}: no client {op.client}" for op in operations if not 1 <= op.client <= scenario.clients]
+    said += [f"step {op.step}: no operation {op.op!r}" for op in operations if op.op not in (*OPERATIONS, PAUSE)]
+    said += _wrong_limits(scenario.limits)
     if not scenario.lives:
         return ["it has no life"]
     if scenario.lives[-1].kill is not None:
@@ -111,6 +114,15 @@ def _wrong(scenario: Scenario) -> list[str]:
         elif life.kill is not None:
             said += [f"the kill of life {number} {why}" for why in _wrong_kill(life.kill)]
     return said
+
+
+def _wrong_limits(limits: Limits) -> list[str]:
+    """One that nobody can keep would be broken by every daemon."""
+    try:
+        LimitsTable(**model.to_json(limits))
+    except pydantic.ValidationError as error:
+        return [f"its limit {e['loc'][0]}: {e['msg']}" for e in error.errors()]
+    return [] if limits.answer_ms < limits.timeout_ms else ["its limit timeout_ms is not above answer_ms"]
 
 
 def _wrong_kill(kill: Kill) -> list[str]:

@@ -46,7 +46,7 @@ def test_a_script_is_read_as_it_was_written(tmp_path: Path) -> None:
 def test_any_arguments_survive(args: dict[str, Any], after_ms: int) -> None:
     """A text may hold what JSON has to escape."""
     scenario = Scenario(
-        1, 2, "x", 1, Limits(), (Life((Op(1, 1, "y", args),), Kill("end", after_ms=after_ms)), Life((), None))
+        1, 2, "x", 1, Limits(), (Life((Op(1, 1, "draft/set", args),), Kill("end", after_ms=after_ms)), Life((), None))
     )
     script = Script(scenario, "tmpfs", "p", "b", "s", "r")
     assert parse(json.dumps(to_json(script)), Path("0001.json")) == script
@@ -68,6 +68,9 @@ def test_how_it_was_found_is_kept_beside_it() -> None:
         (lambda d: d["scenario"].update(seed="7"), "scenario.seed: Input should be a valid integer"),
         (lambda d: d["scenario"]["lives"][0]["ops"][1].update(step=3), "step 3 is there twice"),
         (lambda d: d["scenario"]["lives"][0]["ops"][1].update(client=3), "step 41: no client 3"),
+        (lambda d: d["scenario"]["lives"][0]["ops"][1].update(op="chat/sing"), "step 41: no operation 'chat/sing'"),
+        (lambda d: d["scenario"]["limits"].update(up_s=-5.0), "its limit up_s: Input should be greater than 0"),
+        (lambda d: d["scenario"]["limits"].update(answer_ms=3000), "its limit timeout_ms is not above answer_ms"),
         (lambda d: d["scenario"].update(lives=[]), "it has no life"),
         (lambda d: d["scenario"]["lives"].pop(), "its last life is killed"),
         (lambda d: d["scenario"]["lives"][0].update(kill=None), "life 1 has no kill, but another life follows"),
