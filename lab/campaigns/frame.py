@@ -19,7 +19,7 @@ import docker
 from lab.crew import Crew, Stop, crew
 from lab.engine import gc, images
 from lab.engine.client import connect
-from lab.engine.errors import UsageError
+from lab.engine.errors import Interrupted, UsageError
 from lab.model import Json, Result, Trial, Verdict, catches
 from lab.plan import Plan
 from lab.prepare import Scripts, prepare, promises_of, rules_of
@@ -74,6 +74,12 @@ def interruptible(say: Say) -> Iterator[Stop]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def all_ran(ran: int, times: int) -> None:
+    """Raises Interrupted if a replay was stopped: what is left to run has neither come again nor not."""
+    if ran < times:
+        raise Interrupted(f"after {ran} of {times}")
 
 
 @contextmanager

@@ -38,13 +38,14 @@ def replay_trial(record: Record, ident: int, times: int, say: Say) -> int:
     request = Request("fuzz", header.subject, header.seed, (trial.storage,), 1, keep_evidence=True)
     before = recorded.verdict
     with frame.interruptible(say) as stop, stage(_name(), request, subject, recorded_tags(record), stop) as ready:
-        same = 0
+        same = number = 0
         for number, outcome in _run(trial, times, ready):
             folder = f"replays/{ident:04d}/{number}"
             store.write_evidence(record, folder, outcome.evidence, outcome.verdict, outcome.home)
             now = outcome.verdict
             same += (now.word, now.property) == (before.word, before.property) or breaks(now, before.property)
             say(_line(number, now, str(record.path / folder)))
+    frame.all_ran(number, times)
     say(f"the same as recorded ({_in_words(before)}): {same} of {times}")
     return 0 if same == times else 2
 
@@ -61,10 +62,11 @@ def replay_script(path: Path, times: int, say: Say) -> int:
     frame.collect_dead(client, say)
     tags = build(subject, say)
     with frame.interruptible(say) as stop, stage(_name(), request, subject, tags, stop) as ready:
-        broke = 0
+        broke = number = 0
         for number, outcome in _run(trial, times, ready):
             broke += breaks(outcome.verdict, script.property)
             say(_line(number, outcome.verdict, ""))
+    frame.all_ran(number, times)
     say(f"{script.property} broken: {broke} of {times}")
     return 0 if broke == times else 2
 

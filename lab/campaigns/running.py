@@ -15,6 +15,7 @@ from lab.campaigns.frame import (
     Request,
     Say,
     Stage,
+    all_ran,
     carry_out,
     checked,
     collect_dead,
@@ -127,7 +128,7 @@ def replay(name: str, trial: int | None, times: int, keep: bool, say: Say) -> in
     recorded = {r.trial.ident: r.verdict for r in record.results()}.get(trial)
     points = " then ".join(str(point) for point in found[0].points) or f"a race of {found[0].racers}"
     say(f"replay   trial {trial} of {record.path.name}: {points} on {found[0].storage}")
-    same = 0
+    same = ran = 0
     with interruptible(say) as stop, old_stage(record, (found[0].storage,), 1, stop, keep=keep) as stage:
         for number in range(1, times + 1):
             folder = f"replays/{trial:04d}/{number}"
@@ -137,6 +138,7 @@ def replay(name: str, trial: int | None, times: int, keep: bool, say: Say) -> in
             ):
                 record.write_evidence(folder, outcome.evidence, outcome.verdict, outcome.volumes)
                 same += _same(recorded, outcome.verdict)
+                ran += 1
                 say(_replay_line(number, outcome.verdict, str(record.path / folder)))
         if keep:
             say("kept     containers and volume: `docker exec -it …-keeper sh`; `lab gc` removes them")
@@ -145,6 +147,7 @@ def replay(name: str, trial: int | None, times: int, keep: bool, say: Say) -> in
                 filters={"label": [LABEL_KEPT, f"{LABEL_RUN}={stage.services.run}"], "name": "-process-|-keeper"},
             ):
                 say(f"         {container.name}")
+    all_ran(ran, times)
     if recorded is None:
         return 0
     say(f"the same as recorded ({_in_words(recorded)}): {same} of {times}")

@@ -107,6 +107,17 @@ def test_the_whole_trial_is_run_again_with_all_its_clients(engine: docker.Docker
     assert left(engine, failure.run.name) == []
 
 
+def test_a_replay_that_is_stopped_says_so_and_not_that_it_did_not_break(failure: Failure, tmp_path: Path) -> None:
+    """It ended with 2, `broken: 1 of 20`: whoever bisects took a stopped replay for one of a mended daemon."""
+    with Running(tmp_path, "replay", str(failure.path), "--times", "20") as running:
+        running.until(lambda: "violation of" in running.said())
+        running.signal(signal.SIGINT)
+        ended = running.ended(60)
+    assert ended.code == 130, ended
+    assert "stopped  after 1 of 20" in ended.err or "stopped  after 2 of 20" in ended.err
+    assert "broken:" not in ended.out
+
+
 def test_its_evidence_is_judged_again_as_it_was(failure: Failure) -> None:
     """Collecting and judging are apart; and another history is told to be judged otherwise."""
     again = lab(failure.where, "verify", failure.run.name)
