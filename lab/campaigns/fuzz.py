@@ -27,7 +27,7 @@ from lab.fuzz.plan_file import corpus_of, plan_of
 from lab.fuzz.schedule import Draw, groups
 from lab.fuzz.store import Bounds
 from lab.fuzz.trial import FuzzSetting
-from lab.model import Word, catches
+from lab.model import catches
 from lab.record import Header, Record, new_run_id
 from lab.report.fuzz_progress import FuzzProgress
 from lab.stored import recorded_subject, took_s
@@ -180,7 +180,7 @@ def _carry_out(record: Record, ready: Stage, stop: Stop, say: Say, make: MakePro
                     caught.set()
         progress.stop()
         if not stop.soon.is_set():
-            _make_short(record, bounds.shrink_s, ready, say)
+            _make_short(record, bug, bounds.shrink_s, ready, say)
         ended = True
     except Interrupted as error:
         raise Interrupted("in the middle of its trials", f"`lab resume {header.run}` finishes it.") from error
@@ -209,27 +209,23 @@ def _until(
         yield group
 
 
-def _make_short(record: Record, seconds: float, ready: Stage, say: Say) -> None:
-    """A short script for the first violation of each property, a few of them."""
+def _make_short(record: Record, bug: Bug | None, seconds: float, ready: Stage, say: Say) -> None:
+    """A short script for the first violation of each property, a few of them; of a planted bug for its own alone."""
     first: dict[str, FuzzResult] = {}
     for result in sorted(store.results(record), key=lambda r: r.trial.ident):
-        if result.verdict.word is Word.VIOLATION and result.evidence is not None:
-            first.setdefault(result.verdict.property, result)
-    for result in list(first.values())[:MAX_SHRUNK] if seconds else ():
+        prop = bug.property if bug is not None else result.verdict.property
+        if runs.breaks(result.verdict, prop) and result.evidence is not None:
+            first.setdefault(prop, result)
+    for prop, result in list(first.items())[:MAX_SHRUNK] if seconds else ():
         path = store.script_of(result.trial.ident)
         if record.has(path) or result.evidence is None:
             continue
-        say(f"shrink   trial {result.trial.ident}, {result.verdict.property}: at most {seconds:.0f} s")
+        say(f"shrink   trial {result.trial.ident}, {prop}: at most {seconds:.0f} s")
         evidence = store.read_evidence(record, result.evidence)
-        found = runs.shrunk(evidence, result.verdict, ready.setting, ready.crew, seconds)
+        found = runs.shrunk(evidence, prop, ready.setting, ready.crew, seconds)
         header = record.header()
         script = scripts.Script(
-            found.scenario,
-            result.trial.storage,
-            result.verdict.property,
-            result.trial.bug,
-            header.subject,
-            header.run,
+            found.scenario, result.trial.storage, prop, result.trial.bug, header.subject, header.run
         )
         record.write(store.how_of(result.trial.ident), scripts.how(found))
         record.write(path, scripts.to_json(script))

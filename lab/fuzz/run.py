@@ -110,8 +110,8 @@ def breaks(verdict: Verdict, prop: str) -> bool:
     return verdict.word is Word.VIOLATION and prop in verdict.broken
 
 
-def shrunk(evidence: FuzzEvidence, verdict: Verdict, setting: FuzzSetting, crew: Crew, seconds: float) -> Shrunk:
-    """The shortest scenario found within so many seconds that breaks the same promise on the same layer."""
+def shrunk(evidence: FuzzEvidence, prop: str, setting: FuzzSetting, crew: Crew, seconds: float) -> Shrunk:
+    """The shortest scenario found within so many seconds that breaks the promise `prop` on the same layer."""
     trial = evidence.trial
     until_s = time.monotonic() + seconds
 
@@ -121,30 +121,31 @@ def shrunk(evidence: FuzzEvidence, verdict: Verdict, setting: FuzzSetting, crew:
         def attempt(worker: Worker, task: tuple[int, FuzzTrial]) -> tuple[int, Verdict]:
             return task[0], run_trial(task[1], setting, worker, keep_evidence=False).verdict
 
-        broke = [at for at, found in crew.all(tasks, attempt) if breaks(found, verdict.property)]
+        broke = [at for at, found in crew.all(tasks, attempt) if breaks(found, prop)]
         return min(broke, default=None)
 
     return shrink(
         trial.scenario,
         fails,
         MAX_CANDIDATES,
-        about=_step_of(verdict),
-        showed=_life_of(evidence, verdict),
+        about=_step_of(evidence, prop),
+        showed=_life_of(evidence, prop),
         order=[line["step"] for line in evidence.history if line["event"] == "invoke" and line["step"]],
         expired=lambda: time.monotonic() > until_s,
         at_once=crew.size,
     )
 
 
-def _step_of(verdict: Verdict) -> int | None:
-    """The operation that the first difference names."""
-    found = re.match(r"step=(\d+) ", verdict.differs.fact) if verdict.differs else None
+def _step_of(evidence: FuzzEvidence, prop: str) -> int | None:
+    """The operation that the property's first difference names."""
+    finding = evidence.look.properties.get(prop) if evidence.look else None
+    found = re.match(r"step=(\d+) ", finding.differs.fact) if finding and finding.differs else None
     return int(found[1]) if found else None
 
 
-def _life_of(evidence: FuzzEvidence, verdict: Verdict) -> int | None:
+def _life_of(evidence: FuzzEvidence, prop: str) -> int | None:
     """The life that most likely showed the break: the one a trial came to, or else the one after its operation's."""
-    lives, step = evidence.trial.scenario.lives, _step_of(verdict)
+    lives, step = evidence.trial.scenario.lives, _step_of(evidence, prop)
     if evidence.failure is not None:
         return len(evidence.processes)
     return next((n for n, life in enumerate(lives[:-1], 2) if any(op.step == step for op in life.ops)), None)

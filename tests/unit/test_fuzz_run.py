@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from fuzz_evidence import DIFFERS, good, scenario
+from fuzz_evidence import DIFFERS, good, look, scenario
 from fuzz_plan import bug
 from run_folder import new
 
@@ -21,7 +21,7 @@ from lab.fuzz import run, store
 from lab.fuzz.model import FuzzResult, FuzzTrial, Scenario
 from lab.fuzz.run import MAX_CANDIDATES, MAX_ERRORS_IN_A_ROW, REPLAYS, breaks, run_groups, shrunk
 from lab.fuzz.trial import FuzzOutcome
-from lab.model import RECOVERS, Failure, Kind, Verdict, Word
+from lab.model import RECOVERS, Fact, Failure, Kind, Verdict, Word
 from lab.record import Record
 
 LOST = Verdict(Word.VIOLATION, "lost", "drafts-durable", ("drafts-durable",))
@@ -198,7 +198,7 @@ def test_a_failure_is_shrunk_on_its_own_layer_with_its_own_bug_until_it_is_short
 
     bench = Bench(monkeypatch, needs_step_2, workers=2)
     trial = dataclasses.replace(point(7), bug="draft-late")
-    found = shrunk(good(trial=trial), LOST, bench.setting, bench.crew, 20.0)
+    found = shrunk(good(trial=trial), "drafts-durable", bench.setting, bench.crew, 20.0)
     assert [op.step for op in found.scenario.operations] == [2]
     assert (len(found.scenario.kills), found.how.finished, found.how.after) == (1, True, 1)
     assert len(bench.ran) <= MAX_CANDIDATES
@@ -208,7 +208,7 @@ def test_a_failure_is_shrunk_on_its_own_layer_with_its_own_bug_until_it_is_short
 def test_shrinking_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """And says so: a shorter script may be there."""
     bench = Bench(monkeypatch, always(LOST))
-    found = shrunk(good(trial=point(7)), LOST, bench.setting, bench.crew, 0.0)
+    found = shrunk(good(trial=point(7)), "drafts-durable", bench.setting, bench.crew, 0.0)
     assert not found.how.finished
     assert len(bench.ran) <= 2
 
@@ -224,28 +224,27 @@ def test_lives_behind_the_one_that_never_came_up_are_not_even_tried(monkeypatch:
     bench = Bench(monkeypatch, refuses)
     failure = Failure(Word.VIOLATION, "up", "it refused to start")
     refused = good(trial=point(7), processes=good().processes[:2], failure=failure)
-    shrunk(refused, Verdict(Word.VIOLATION, "", RECOVERS, (RECOVERS,)), bench.setting, bench.crew, 20.0)
+    shrunk(refused, RECOVERS, bench.setting, bench.crew, 20.0)
     assert max(tried) <= 2
 
 
-LOST_AT_2 = dataclasses.replace(LOST, differs=DIFFERS)
 FAILED = Failure(Word.VIOLATION, "up", "it refused to start")
 
 
 @pytest.mark.parametrize(
-    ("verdict", "changes", "about", "showed"),
+    ("differs", "changes", "about", "showed"),
     [
-        (LOST_AT_2, {}, 2, 2),
-        (dataclasses.replace(LOST, differs=dataclasses.replace(DIFFERS, fact="step=5 op=prompt/send p5")), {}, 5, 5),
-        (dataclasses.replace(LOST, differs=dataclasses.replace(DIFFERS, fact="step=6 op=status")), {}, 6, None),
-        (dataclasses.replace(LOST, differs=dataclasses.replace(DIFFERS, fact="op=status")), {}, None, None),
-        (LOST, {}, None, None),
-        (LOST_AT_2, {"processes": good().processes[:4], "failure": FAILED}, 2, 4),
+        (DIFFERS, {}, 2, 2),
+        (dataclasses.replace(DIFFERS, fact="step=5 op=prompt/send p5"), {}, 5, 5),
+        (dataclasses.replace(DIFFERS, fact="step=6 op=status"), {}, 6, None),
+        (dataclasses.replace(DIFFERS, fact="op=status"), {}, None, None),
+        (None, {}, None, None),
+        (DIFFERS, {"processes": good().processes[:4], "failure": FAILED}, 2, 4),
     ],
     ids=["the life after it", "a later one", "the last life", "no step", "no fact", "where the trial ended"],
 )
 def test_the_search_is_told_what_broke_and_in_which_life_it_was_seen(
-    monkeypatch: pytest.MonkeyPatch, verdict: Verdict, changes: Asked, about: int | None, showed: int | None
+    monkeypatch: pytest.MonkeyPatch, differs: Fact | None, changes: Asked, about: int | None, showed: int | None
 ) -> None:
     """What lies behind has no part in it, and need not be tried operation by operation."""
     told: Asked = {}
@@ -255,6 +254,7 @@ def test_the_search_is_told_what_broke_and_in_which_life_it_was_seen(
 
     monkeypatch.setattr(run, "shrink", shrink)
     bench = Bench(monkeypatch, always(LOST), workers=3)
-    shrunk(good(trial=point(7), **changes), verdict, bench.setting, bench.crew, 20.0)
+    evidence = good(trial=point(7), look=look(drafts_durable=differs), **changes)
+    shrunk(evidence, "drafts-durable", bench.setting, bench.crew, 20.0)
     assert (told["about"], told["showed"], told["at_once"]) == (about, showed, 3)
     assert told["order"] == [1, 2]  # as they were really invoked, without a check's own

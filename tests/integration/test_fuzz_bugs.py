@@ -1,0 +1,69 @@
+"""Every planted bug of the two daemons is caught by the property that is named for it, within its stated trials."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+
+import docker
+import pytest
+from remains import left
+
+from lab.campaigns.frame import Request, checked
+from lab.campaigns.fuzz import Stage, build, stage
+from lab.crew import Stop
+from lab.fuzz.model import FuzzTrial
+from lab.fuzz.plan_file import plan_of
+from lab.fuzz.schedule import Draw
+from lab.fuzz.trial import FuzzOutcome, run_trial
+from lab.model import Kind, catches
+from lab.subject import Bug, load
+from lab.worker import Worker
+
+pytestmark = [pytest.mark.docker, pytest.mark.timeout(240)]
+
+SEED = 7
+LAYERS = ("ext4", "tmpfs", "overlay")
+WORKERS = 4
+BUGS = [(name, bug) for name in ("muxd", "redis") for bug in load(name).bugs]
+
+
+@pytest.fixture(scope="module")
+def stages(engine: docker.DockerClient) -> Iterator[dict[str, Stage]]:
+    """The services of a run of each daemon; nothing is left at the end."""
+    requests = {name: Request("fuzz", name, SEED, LAYERS, WORKERS, keep_evidence=False) for name in ("muxd", "redis")}
+    subjects = {name: checked(request) for name, request in requests.items()}
+    tags = {name: build(subject, print) for name, subject in subjects.items()}
+    with (
+        stage("fuzzbugs-muxd", requests["muxd"], subjects["muxd"], tags["muxd"], Stop()) as muxd,
+        stage("fuzzbugs-redis", requests["redis"], subjects["redis"], tags["redis"], Stop()) as redis,
+    ):
+        yield {"muxd": muxd, "redis": redis}
+    assert left(engine, "fuzzbugs") == []
+
+
+@pytest.mark.parametrize(("subject", "bug"), BUGS, ids=[f"{name}-{bug.name}" for name, bug in BUGS])
+def test_every_planted_bug_is_caught_within_its_trials(stages: dict[str, Stage], subject: str, bug: Bug) -> None:
+    """Random scenarios on the layers in turn, as the campaign draws them; as many as the bug may take."""
+    ready = stages[subject]
+    draw = Draw(plan_of(ready.setting.subject), ready.setting.subject.hooks, SEED, LAYERS)
+    assert bug.within is not None
+    caught = threading.Event()
+
+    def trials(within: int) -> Iterator[FuzzTrial]:
+        for number in range(1, within + 1):
+            if caught.is_set():
+                return
+            yield draw.trial(number, Kind.POINT, number, draw.layer(number), bug.name, SEED)
+
+    def attempt(worker: Worker, trial: FuzzTrial) -> FuzzOutcome:
+        return run_trial(trial, ready.setting, worker, keep_evidence=False)
+
+    seen = []
+    with closing(ready.crew.each(trials(bug.within), attempt)) as outcomes:
+        for outcome in outcomes:
+            seen.append(outcome.verdict)
+            if catches(outcome.verdict, bug.property):
+                caught.set()
+    assert caught.is_set(), [f"{verdict.word} {verdict.property}" for verdict in seen]
