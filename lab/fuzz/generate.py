@@ -19,6 +19,8 @@ RECENT = 4  # prompts: an older one has run, and taking it away asks nothing
 OCCURRENCES = (1, 1, 1, 1, 1, 1, 2, 2, 3, 5, 8)  # of a hook in one life: most are reached a few times, some always
 LATER = 0.3  # of the moments are followed by some ms, so that they meet what the answer leaves behind
 LATER_MS = 40
+AGAIN = 0.1  # of what is sent or watched is the same as before
+LOST_REPLIES = 0.3  # of the messages: they wait until they are sent again, and a kill may come before that
 START_MS = 250  # about what a container and a recovery take
 SLOW_MS = (2300, 2800)  # a turn over the limit for an answer: who is served only behind it waits too long
 
@@ -32,7 +34,7 @@ def scenario(plan: PlanFile, hooks: Sequence[Hook], seed: int, number: int) -> S
         ops = script.life(first=life == 1)
         lives.append(Life(ops, script.kill(hooks, len(ops), first=life == 1) if life <= count else None))
     limits = Limits(**plan.limits.model_dump())
-    return Scenario(seed, number, plan.adapter, plan.clients, limits, tuple(lives))
+    return Scenario(seed, number, plan.adapter, plan.clients, limits, tuple(lives), tuple(script.lost_replies))
 
 
 class _Script:
@@ -45,7 +47,9 @@ class _Script:
         self._chats: list[str] = []
         self._prompts: list[tuple[str, str, str]] = []  # chat, prompt, cue
         self._watches: list[tuple[str, str]] = []  # chat, path
+        self._sent: list[tuple[str, Json]] = []  # prompts and messages: operation, arguments
         self._hot = ""
+        self.lost_replies: list[str] = []
 
     def life(self, *, first: bool) -> tuple[Op, ...]:
         ops: list[Op] = []
@@ -100,17 +104,15 @@ class _Script:
         step = self._steps
         if name in ("status", "chat/list"):
             return {}
-        if name == "outbox/send":
-            return {"message": f"m{step}", "text": f"message {step}"}
-        if name == "watch/rm" and self._watches:
+        if name in ("outbox/send", "prompt/send"):
+            return self._again(name) or self._send(name, step)
+        if name in ("watch/add", "watch/rm") and self._watches and (name == "watch/rm" or self.rng.random() < AGAIN):
             chat, path = self.rng.choice(self._watches)
             return {"chat": chat, "path": path}
         if name in ("queue/remove", "permission/decide") and self._prompts:
             return self._about_a_prompt(name)
-        chat = self._hot if self.rng.random() < HOT else self.rng.choice(self._chats)
-        if name == "prompt/send":
-            return self._prompt(chat, step)
-        if name in ("watch/add", "watch/rm"):
+        chat = self._chat()
+        if name == "watch/add":
             self._watches.append((chat, f"/w/{step}"))
         more: dict[str, Json] = {
             "draft/set": {"text": f"d{step}"},
@@ -122,6 +124,25 @@ class _Script:
             "permission/decide": {"prompt": f"p{step}", "allow": True},
         }
         return {"chat": chat, **more.get(name, {})}
+
+    def _chat(self) -> str:
+        return self._hot if self.rng.random() < HOT else self.rng.choice(self._chats)
+
+    def _again(self, name: str) -> Json | None:
+        """Now and then the same once more, as a client does that has got no answer: it must change nothing."""
+        sent = [args for op, args in self._sent if op == name][-RECENT:]
+        return dict(self.rng.choice(sent)) if sent and self.rng.random() < AGAIN else None
+
+    def _send(self, name: str, step: int) -> Json:
+        """A prompt or a message that is new."""
+        if name == "outbox/send":
+            args: Json = {"message": f"m{step}", "text": f"message {step}"}
+            if self.rng.random() < LOST_REPLIES:
+                self.lost_replies.append(f"message:m{step}")
+        else:
+            args = self._prompt(self._chat(), step)
+        self._sent.append((name, args))
+        return args
 
     def _prompt(self, chat: str, step: int) -> Json:
         cue = _drawn(self.rng, self._plan.cues) if self._plan.cues else ""

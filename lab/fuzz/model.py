@@ -66,6 +66,7 @@ class Scenario:
     clients: int
     limits: Limits
     lives: tuple[Life, ...]
+    lost_replies: tuple[str, ...] = ()  # effects whose first landing the outside world does not confirm
     format: int = FORMAT
 
     @property

@@ -127,7 +127,8 @@ class _Trial:
             self._mount = to_json(self._volume.expected)
             self._front = self._front_volume()
             stack.callback(remove_volume, self._worker.client, self._front)
-            request = {"do": "open", "trial": self._name, "rules": {"decline": [], "lose_reply": []}}
+            rules = {"decline": [], "lose_reply": list(self._scenario.lost_replies)}
+            request = {"do": "open", "trial": self._name, "rules": rules}
             self._ledger = str(self._worker.ledger.request(request)["socket"])
             stack.callback(self._worker.ledger.request, {"do": "close", "trial": self._name})
         with self._phase("verifier"):

@@ -141,6 +141,7 @@ class Operations:
     async def queue_remove(self, chat: str, prompt: str) -> dict:
         found = self._chats.chat(chat)
         if prompt not in found.state.waiting:
+            await found.commit()  # that its turn begins, or that another takes it away, may not be durable yet
             return {"removed": False}
         found.change(found.state.remove(prompt))
         self._reach("removal.taken")

@@ -154,10 +154,11 @@ class Prompts:
         self._final.facts += excuse is not None
 
     def _removal(self, request: Request, taken: bool) -> None:
-        """`removed: true` saw it waiting. `removed: false` may be of a turn just begun: it settles and excuses none."""
+        """`removed: true` saw it waiting; `removed: false` that it does not, which settles and excuses nothing else."""
         prompt = self._prompt(request.args["chat"], request.args["prompt"])
         self._final.facts += 1
         if not taken:
+            prompt.see_not_waiting(request)
             return
         others = [r.who for r in prompt.certain_removals() if r is not request]
         why = f"{prompt.called} was taken away twice: by {' and by '.join((request.who, *others))}"
