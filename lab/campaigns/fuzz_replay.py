@@ -55,6 +55,10 @@ def replay_script(path: Path, times: int, say: Say) -> int:
     script = scripts.read(path)
     request = Request("fuzz", script.subject, script.scenario.seed, (script.storage,), 1, keep_evidence=True)
     subject = frame.checked(replace(request, bug=script.bug))
+    hooks = {hook.name for hook in subject.hooks}
+    for kill in script.scenario.kills:
+        if kill.at == "hook" and kill.hook not in hooks:
+            raise UsageError(f"{path} kills at the hook {kill.hook!r}, which {subject.name} does not have")
     for line in scripts.lines(script, path):
         say(line)
     trial = FuzzTrial(1, Kind.POINT, script.storage, script.scenario, script.bug)

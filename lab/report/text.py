@@ -13,7 +13,7 @@ from typing import Any
 from lab.model import Json, Result, Trial, Verdict
 from lab.report.data import LegInfo, RunData
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 
 HEADING_CHARS = 56  # of a block's first line, which must leave room for the trial's number and layer
 
@@ -64,7 +64,10 @@ def value(data: Any) -> str:
 
 
 def printable(text: str) -> str:
-    """Without control characters: a subject's last words may be anything, a terminal and XML must survive them."""
+    """Without control characters, nor those that turn text around.
+
+    A subject's last words may be anything; a terminal and XML must survive them.
+    """
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
 
 

@@ -22,6 +22,8 @@ from lab.campaigns import running
 from lab.campaigns.frame import Request
 from lab.cli_run import DEFAULT_MINUTES
 from lab.engine.errors import EngineUnavailable, Interrupted, LabError, UsageError
+from lab.fuzz.model import Kill, Life, Limits, Scenario
+from lab.fuzz.script import Script
 from lab.fuzz.store import Bounds
 from lab.model import to_json
 from lab.record import RUNS, Record
@@ -274,6 +276,7 @@ def fuzz_run() -> Record:
         (["replay", "latest", "3", "--keep"], "--keep is for crash points"),
         (["replay", "short.json", "--keep"], "--keep is for crash points"),
         (["replay", "short.json"], "short.json is no script of a crash fuzz"),
+        (["replay", "other.json"], "other.json kills at the hook 'no.such', which muxd does not have"),
         (["compare", "latest"], "is a fuzz run: its layers ran other scenarios"),
         (["merge", "out", "latest"], "is a fuzz run: it has no shards"),
     ],
@@ -284,6 +287,9 @@ def test_what_cannot_be_asked_of_a_fuzz_run_is_told(
 ) -> None:
     """Planted: "it was stopped before it got there", of a run that is whole and has no plan."""
     Path("short.json").write_text('{"seed": 7}')
+    lives = (Life((), Kill("hook", "no.such", 1)), Life((), None))
+    script = Script(Scenario(7, 1, "jsonrpc", 1, Limits(), lives), "tmpfs", "drafts-durable", None, "muxd", "of-old")
+    Path("other.json").write_text(json.dumps(to_json(script)))
     monkeypatch.setattr(sys, "argv", ["lab", *words])
     with pytest.raises(SystemExit) as ended:
         cli.main()

@@ -27,6 +27,7 @@ from lab.report.progress import LineProgress, LiveProgress, PlainProgress, progr
 from lab.report.show import UnknownTrial, show_run, show_trial
 from lab.report.summary import summarise
 from lab.report.table import WIDTH
+from lab.report.text import printable
 
 
 def red():
@@ -321,3 +322,8 @@ def test_a_verdict_without_a_reason_still_has_a_title():
     """The lab's own bug must not become an empty line."""
     result = dataclasses.replace(point_result(9, "ext4"), verdict=Verdict(Word.ERROR))
     assert "ERROR  no reason recorded" in text_of(run_of(replaced(green_results(), result)))
+
+
+def test_text_that_would_turn_a_line_around_is_shown_as_what_it_is():
+    """A name that a daemon makes up may hold a right-to-left override: the rest of the line would read backwards."""
+    assert printable("c1\N{RIGHT-TO-LEFT OVERRIDE}2") == "c1\N{REPLACEMENT CHARACTER}2"
