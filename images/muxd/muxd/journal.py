@@ -12,7 +12,7 @@ from muxd.files import Reach
 from muxd.frames import frame, frames
 
 PREFIX = "journal."
-COMPACT_AFTER = 40  # records behind the snapshot; few, so that a short run compacts as well
+COMPACT_AFTER = 16  # records behind the snapshot; few, so that a trial of the fuzz campaign compacts several times
 
 
 class Journal:
