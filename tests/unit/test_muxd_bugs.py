@@ -148,6 +148,18 @@ def message_unsent(home: Home) -> Any:
     return home.effects()
 
 
+def refused_removal(home: Home) -> Any:
+    """While the save stands by which the prompt's turn begins."""
+    client = home.start(hook="chat.synced#3")
+    client.ask("chat/new", chat="c")
+    client.ask("prompt/send", chat="c", prompt="p1", text="reply 1")
+    assert home.process
+    home.process.await_hit()
+    removal = client.send("queue/remove", chat="c", prompt="p1")
+    client.ask("status")  # asked later: an answer at once would have come before
+    return removal in client.answered
+
+
 def watches_over_a_compaction(home: Home) -> Any:
     client = home.start()
     client.ask("chat/new", chat="c")
@@ -211,6 +223,7 @@ GOOD: dict[Scenario, Any] = {
     two_prompts_wait: ["run:p2", "run:p3"],
     message_landed_and_unrecorded: ["message:m1"],
     message_unsent: ["message:m1"],
+    refused_removal: False,
     watches_over_a_compaction: (False, 20),
     chats: ["c"],
     start_after_a_kill: None,
@@ -224,6 +237,7 @@ BAD: dict[str, tuple[Scenario, Any]] = {
     "draft-before-write": (draft, None),
     "removal-in-memory": (removal, ([UNKNOWN_P1, {"prompt": "p2", "outcome": "done"}], ["run:p2"])),
     "removal-before-write": (removal, ([UNKNOWN_P1, {"prompt": "p2", "outcome": "done"}], ["run:p2"])),
+    "refusal-before-write": (refused_removal, True),
     "removed-prompt-runs": (removal_and_a_quiet_end, ["run:p1", "run:p2"]),
     "prompt-before-write": (prompt, 0),
     "turn-before-write": (turn_cut, 2),
