@@ -1,6 +1,6 @@
-"""Refuses to remove a prompt whose turn begins before that is durable: after a kill it waits again.
+"""Refuses to remove a prompt whose turn begins before that is durable: who reads next is shown that it waits.
 
-On a quick disk the two are some milliseconds apart, in which a kill hardly ever falls: here the save waits a little.
+On a quick disk the two are some milliseconds apart, in which hardly anybody reads: here the save waits a little.
 """
 
 import asyncio
