@@ -79,6 +79,11 @@ class VerifierTable(Table):
     audits: tuple[str, ...] = ()  # properties that say whether a trial ran as asked: a difference makes it invalid
 
 
+FUZZ_VERIFIER = VerifierTable(
+    image=f"build:{IMAGES / 'verifier'}", command=("verify", "fuzz"), audits=("machine-kept-up", "work-done")
+)  # of a daemon that names no other: the oracle knows no subject
+
+
 class LedgerTable(Table):
     hold_at: str | None = None
 
@@ -148,7 +153,7 @@ class _File(Table):
     workload: WorkloadTable | None = None
     fuzz: FuzzTable | None = None
     hooks: HooksTable | None = None
-    verifier: VerifierTable
+    verifier: VerifierTable | None = None
     promises: Annotated[dict[str, tuple[str, ...]], Field(min_length=1)]
     ledger: LedgerTable = LedgerTable()
     coverage: CoverageTable = CoverageTable()
@@ -161,6 +166,8 @@ class _File(Table):
             raise ValueError("give either [workload], or [fuzz] for a daemon")
         if self.workload is not None and self.hooks is None:
             raise ValueError("[hooks] is missing: only a daemon can do without")
+        if self.workload is not None and self.verifier is None:
+            raise ValueError("[verifier] is missing: only a daemon can do without")
         return self
 
 
@@ -233,7 +240,7 @@ def load(name_or_path: str) -> Subject:
         hooks=hooks,
         expected_hooks=file.hooks.expected if file.hooks else 0,
         barrier=file.hooks.barrier if file.hooks and not file.fuzz else "",
-        verifier=file.verifier,
+        verifier=file.verifier or FUZZ_VERIFIER,
         promises=file.promises,
         ledger=file.ledger,
         coverage=file.coverage,

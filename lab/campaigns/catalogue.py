@@ -6,9 +6,10 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable
 
-from lab.campaigns.frame import Request, checked, interruptible, new_stage
+from lab.campaigns.frame import Request, interruptible, new_stage
 from lab.campaigns.matrix import WORKLOADS, Options, census
 from lab.prepare import workloads
+from lab.subject import Subject, load
 
 WIDTH = 100
 STORAGE = ("tmpfs",)  # the quickest; hooks do not depend on the layer, which every campaign's census shows
@@ -16,8 +17,10 @@ STORAGE = ("tmpfs",)  # the quickest; hooks do not depend on the layer, which ev
 
 def print_hooks(subject_name: str, seed: int, say: Callable[[str], None]) -> int:
     """Print it; 0 if every hook of the catalogue was reached. A hook that is not reached is an error of the census."""
+    subject = load(subject_name)
+    if subject.fuzz is not None:
+        return _print_names(subject, say)
     request = Request("hooks", subject_name, seed, STORAGE, workers=2, keep_evidence=False)
-    subject = checked(request)
     scripts = workloads(subject, seed, WORKLOADS)
     with interruptible(say) as stop, new_stage(request, subject, scripts, stop, say) as stage:
         found = census(stage.setting, stage.crew, Options(STORAGE, 1, exhaustive=False, bug=None), say)
@@ -32,4 +35,12 @@ def print_hooks(subject_name: str, seed: int, say: Callable[[str], None]) -> int
     total = sum(len(hits) for hits in found.runs)
     say(f"{len(subject.hooks)} hooks, {total:,} crash points in {len(found.runs)} workloads, seed {seed}")
     say(f"recoveries: {len(found.recoveries)} looked at, each after another first crash point")
+    return 0
+
+
+def _print_names(subject: Subject, say: Callable[[str], None]) -> int:
+    """A daemon has no census: what it reaches depends on who talks to it, and when."""
+    for hook in subject.hooks:
+        say("\n".join(textwrap.wrap(f"{hook.name}: {hook.meaning} ({hook.where})", WIDTH, subsequent_indent=" " * 4)))
+    say(f"{len(subject.hooks)} hooks of a daemon: `lab run fuzz` says which were killed at")
     return 0

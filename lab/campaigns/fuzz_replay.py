@@ -35,6 +35,7 @@ def replay_trial(record: Record, ident: int, times: int, say: Say) -> int:
     header, subject = record.header(), recorded_subject(record)
     trial = _drawn_again(record, recorded)
     say(f"replay   trial {ident} of {record.path.name}: seed {trial.scenario.name} on {trial.storage}")
+    say(f"image    {header.subject_image}, as that run had it; a script is replayed on today's")
     request = Request("fuzz", header.subject, header.seed, (trial.storage,), 1, keep_evidence=True)
     before = recorded.verdict
     with frame.interruptible(say) as stop, stage(_name(), request, subject, recorded_tags(record), stop) as ready:

@@ -97,8 +97,6 @@ def plan_of(subject: Subject) -> PlanFile:
     plan = read_table(PlanFile, path)
     if "hook" in plan.strikes and not subject.hooks:
         raise UsageError(f"{path}: [strikes] names `hook`, but {subject.name} has no hooks")
-    if "prompt/send" in plan.weights and subject.hooks and not plan.cues:
-        raise UsageError(f"{path}: [cues] is missing: nothing says what a prompt's agent does")
     return plan
 
 

@@ -32,6 +32,8 @@ from lab.worker import Worker
 
 FAULT = "sigkill"
 FRONT = "/front"  # where the daemon's socket lies, in its own container and in the clients'
+SOCKET = f"{FRONT}/daemon.sock"
+FIRST_ANSWER = f"its first answer on {SOCKET} (LAB_SOCKET)"
 FRONT_OPTIONS = "size=1m,uid={uid},gid={uid},mode=0700"
 REFUSED = 75  # EX_TEMPFAIL: the home is in use
 VERIFIER_MB = 256
@@ -168,7 +170,7 @@ class _Trial:
         table = self._subject.subject
         command = self._subject.command(table.run if number == 1 else table.recover, self._trial.bug)
         armed = f"{kill.hook}#{kill.n}" if kill is not None and kill.at == "hook" else None
-        environment = {"LAB_NONCE": self._nonce, "LAB_LEDGER": self._ledger, "LAB_SOCKET": f"{FRONT}/daemon.sock"}
+        environment = {"LAB_NONCE": self._nonce, "LAB_LEDGER": self._ledger, "LAB_SOCKET": SOCKET}
         if armed:
             environment["LAB_HOOK"] = armed
         mounts = [
@@ -213,7 +215,7 @@ class _Trial:
             return Hit("end", 1) if "done" in history.seen else None
 
         with self._phase("up"):
-            self._await(process, lambda: "up" in history.seen or place() is not None, limits.up_s, "its first answer")
+            self._await(process, lambda: "up" in history.seen or place() is not None, limits.up_s, FIRST_ANSWER)
             if history.up_s is not None:
                 self._up_ms.append(1000 * (history.up_s - process.started_s))
         with self._phase("operations"):
@@ -231,8 +233,7 @@ class _Trial:
         except DeadlinePassed as error:
             if "up" in self._clients.history.seen:
                 raise TrialEnded(Word.HANG, f"{error}{process.last_words()}") from error
-            self._diagnosis = self._diagnosed(process)
-            raise TrialEnded(self._word(process), f"{error}: {self._diagnosis}") from error
+            raise TrialEnded(self._word(process), f"{error}{process.last_words()}") from error
         if trouble := self._clients.trouble():
             raise TrialEnded(Word.ERROR, trouble)
         if process.ended:

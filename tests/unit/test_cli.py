@@ -74,7 +74,6 @@ WRONG = [
     (["run", "fuzz", "--subject", "kernel"], "kernel is no daemon: this campaign cannot run it"),
     (["run", "matrix", "--subject", "muxd"], "muxd is a daemon: this campaign cannot run it"),
     (["run", "fuzz", "--bug", "torn"], "subject muxd has no planted bug 'torn'"),
-    (["hooks", "muxd"], "muxd is a daemon: this campaign cannot run it"),
     (["replay", "latest"], "which trial of latest?"),
     (["replay", "short.json"], "which trial of short.json?"),
     (["show", "20261130"], "no run '20261130' in .lab/runs"),

@@ -120,7 +120,6 @@ WRONG = [
     ("reply = 16", "replay = 16", "[cues] names 'replay'; there are reply, ask"),
     ("hook = 16", "hooks = 16", "[strikes] names 'hooks'; there are hook, answer"),
     ("hook = 16\nend  = 1", "", "strikes: "),
-    ("[cues]\nreply = 16", "", "[cues] is missing: nothing says what a prompt's agent does"),
     ("hook = 16", "hook = many", "is not TOML"),
 ]
 

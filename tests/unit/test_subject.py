@@ -312,3 +312,19 @@ def test_a_point_of_a_bug_may_name_a_second_hook() -> None:
     assert (
         hooks_of("log.synced > recovery.cut") == hooks_of("log.synced>recovery.cut") == ("log.synced", "recovery.cut")
     )
+
+
+def test_a_daemon_that_names_no_verifier_is_judged_by_the_oracle_with_its_audits() -> None:
+    """Planted: a daemon without audits; its trial in which nothing was done was a mere note."""
+    verifier = load("muxd").verifier
+    assert (verifier.command, verifier.audits) == (("verify", "fuzz"), ("machine-kept-up", "work-done"))
+    assert verifier.image == f"build:{IMAGES / 'verifier'}"
+
+
+def test_only_a_daemon_can_do_without_a_verifier(tmp_path: Path) -> None:
+    """Nobody else has one that fits."""
+    text = SUBJECT.replace('[verifier]\nimage   = "build:."\ncommand = ["verify", "mine"]\n', "")
+    assert text != SUBJECT
+    (tmp_path / "subject.toml").write_text(text)
+    with pytest.raises(UsageError, match=r"\[verifier\] is missing"):
+        load(str(tmp_path / "subject.toml"))
