@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import uuid
 from collections.abc import Iterator
 from dataclasses import replace
@@ -21,8 +22,13 @@ from lab.fuzz.schedule import Draw
 from lab.fuzz.trial import FuzzOutcome, run_trial
 from lab.model import Kind, Verdict, Word
 from lab.record import Record
+from lab.report.table import labelled
+from lab.report.text import one_line
 from lab.stored import recorded_subject
 from lab.worker import Worker
+
+WHY_LIMIT = 600  # characters of a line that says how one attempt ended
+_CARETS = re.compile(r"(?:\| )?(?<!\S)[~^]+(?!\S) ?")
 
 
 def replay_trial(record: Record, ident: int, times: int, say: Say) -> int:
@@ -107,5 +113,9 @@ def _in_words(verdict: Verdict) -> str:
 
 
 def _line(number: int, verdict: Verdict, folder: str) -> str:
-    why = f": {verdict.why}" if verdict.word is not Word.PASS else ""
-    return f"{number:>6}   {_in_words(verdict)}{why}" + (f"\n         evidence {folder}" if folder else "")
+    """How one attempt ended; a daemon's last words without the carets of its traceback, the evidence has them."""
+    why = f": {one_line(_CARETS.sub('', one_line(verdict.why)), WHY_LIMIT)}" if verdict.word is not Word.PASS else ""
+    lines = labelled(f"{number:>6}", _in_words(verdict) + why, width=9)
+    if folder:
+        lines += labelled("evidence", folder, indent=9, width=9)
+    return "\n".join(lines)

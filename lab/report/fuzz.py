@@ -10,22 +10,24 @@ from lab.model import Kind, Word
 from lab.report.console import FAILURES_SHOWN, VALUE_LIMIT, recovery
 from lab.report.data import BROKEN
 from lab.report.fuzz_data import (
+    Caught,
     FuzzData,
     Short,
     caught,
     distinct,
-    failures,
+    is_of_a_bug,
     points,
     promise,
     said,
     said_of,
 )
 from lab.report.fuzz_summary import Summary, headline, note_kind
-from lab.report.table import LABEL, WIDTH, align, ends, labelled
+from lab.report.table import WIDTH, align, ends, labelled
 from lab.report.text import HEADING_CHARS, duration, one_line, plural, value
 
 LINES_SHOWN = 20  # of violations, and of kinds of notes; report.html has them all
-SCRIPT_SHOWN = 40  # lines of a script: a short one has about twenty
+SCRIPT_SHOWN = 40  # operations of a script that is printed: a short one has about ten
+HOOKS_NAMED = 6  # of those that were never killed at
 
 
 def ident(trial: FuzzTrial) -> str:
@@ -58,10 +60,10 @@ def end_text(results: Sequence[FuzzResult], data: FuzzData, summary: Summary, re
     """Everything that is printed at the end: tables, what they rest on, what broke, and the verdict last."""
     final = headline(results, data, summary)
     tables = (word_table(summary), work_table(summary), wait_table(summary))
-    lines = [*(line for table in tables for line in (*table, "")), *rest_lines(summary, data)]
+    lines = [*(line for table in tables for line in (*table, "")), *rest_lines(results, data, summary)]
     for report in reports:
         lines += labelled("report", str(report))
-    blocks = [_violations(results), *failure_blocks(results, data), _notes(results), _missed(results, data)]
+    blocks = [*failure_blocks(results, data), _violations(results), _notes(results), _missed(results, data)]
     shown = [block for block in (*blocks, _gaps(summary)) if block]
     lines += [line for block in shown for line in ("", *block)]
     lines += [""] if shown else []
@@ -98,7 +100,7 @@ def wait_table(summary: Summary) -> list[str]:
     return align(rows) if summary.waits else ["no operation was sent"]
 
 
-def rest_lines(summary: Summary, data: FuzzData) -> list[str]:
+def rest_lines(results: Sequence[FuzzResult], data: FuzzData, summary: Summary) -> list[str]:
     """What the numbers rest on, a labelled line each."""
     asked = [f"{data.minutes:g} min" if data.minutes else "", plural(data.trials, "trial") if data.trials else ""]
     until = f", asked for {' or '.join(filter(None, asked))}" if any(asked) else ""
@@ -116,9 +118,18 @@ def rest_lines(summary: Summary, data: FuzzData) -> list[str]:
         lines.append(("notes", f"{lost}: lost, and promised by nobody"))
     if data.corpus:
         lines.append(("corpus", f"{plural(data.corpus, 'seed')} that once failed, run first"))
-    if summary.bugs_planted:
+    if is_of_a_bug(results):
+        lines += [("planted", planted(found)) for found in caught(results, data)]
+    elif summary.bugs_planted:
         lines.append(("canaries", f"{summary.bugs_caught:,} of {summary.bugs_planted:,} caught"))
     return [line for label, text in lines for line in labelled(label, text)]
+
+
+def planted(found: Caught) -> str:
+    """What became of the bug that a whole run was asked for."""
+    if found.by is None:
+        return f"{found.bug.name}: not caught in {plural(len(found.tries), 'trial')}"
+    return f"{found.bug.name}: caught by trial {ident(found.by.trial)}"
 
 
 KINDS = {
@@ -135,7 +146,9 @@ def hooks(summary: Summary) -> str:
     if not summary.hooks:
         return "none: the daemon has no hooks, it was killed at moments"
     at = len(summary.hooks) - len(summary.hooks_missed)
-    never = f"; never: {', '.join(summary.hooks_missed)}" if summary.hooks_missed else ""
+    named, more = summary.hooks_missed[:HOOKS_NAMED], len(summary.hooks_missed) - HOOKS_NAMED
+    never = f"; never: {', '.join(named)}" if named else ""
+    never += f" and {more:,} more (report.html)" if more > 0 else ""
     return f"{at:,} of {len(summary.hooks):,} killed at{never}"
 
 
@@ -143,7 +156,7 @@ def details(result: FuzzResult, data: FuzzData) -> list[tuple[str, str]]:
     """A red trial in labelled lines, all that is needed to understand and to repeat it."""
     trial, verdict = result.trial, result.verdict
     struck = f", killed at {', '.join(result.kills)}" if result.kills else ", never killed"
-    lines = [("scenario", f"seed {trial.scenario.name}: {plural(result.operations, 'operation')}{struck}")]
+    lines = [("scenario", f"seed {trial.scenario.name}: {plural(result.operations, 'operation')} sent{struck}")]
     if verdict.property:
         lines.append(("promised", promise(data, verdict.property)))
     if others := [name for name in verdict.broken if name != verdict.property]:
@@ -162,11 +175,20 @@ def details(result: FuzzResult, data: FuzzData) -> list[tuple[str, str]]:
 def shrunk(short: Short) -> str:
     """How a short script was found, and what it is worth."""
     how = short.how
-    form = "one at a time" if how.serial else "side by side: it does not fail one at a time"
+    form = "one at a time" if how.serial else "side by side"
+    if how.finished and not how.serial:  # else one at a time may not have been tried to its end
+        form += ": it does not fail one at a time"
     text = f"{how.before} to {plural(how.after, 'operation')}, {form}, after {plural(how.tried, 'candidate')}"
     if not how.finished:
-        return f"{text}; the time was up, a shorter one may be there"
+        return f"{text}; the time was up, a shorter one may be there: a longer --shrink (seconds) looks for it"
     return f"{text}; a fault of timing, it does not shrink further" if how.timing else text
+
+
+def script_lines(short: Short) -> list[str]:
+    """A script that is short, whole; of a long one, where it is and how to run it."""
+    if short.how.after <= SCRIPT_SHOWN:
+        return list(short.lines)
+    return [*labelled("script", str(short.path)), *labelled("replay", f"lab replay {short.path}")]
 
 
 def failure_blocks(results: Sequence[FuzzResult], data: FuzzData) -> list[list[str]]:
@@ -192,14 +214,13 @@ def _block(group: list[FuzzResult], data: FuzzData) -> Iterator[str]:
     if also := ", ".join(f"{ident(r.trial)} on {r.trial.storage}" for r in group[1:]):
         yield from labelled("also", one_line(also, VALUE_LIMIT), indent=2)
     if short := data.shrunk.get(result.trial.ident):
-        yield from short.lines[:SCRIPT_SHOWN]
-        if len(short.lines) > SCRIPT_SHOWN:
-            yield f"{' ' * LABEL}and {plural(len(short.lines) - SCRIPT_SHOWN, 'more line')}"
+        yield from script_lines(short)
 
 
 def _violations(results: Sequence[FuzzResult]) -> list[str]:
-    """One line for each broken promise, as it was said when it was found."""
-    lines = [violation_line(r) for r in failures(results) if r.verdict.word in BROKEN]
+    """Broken promises of the kinds that have no block, a line each as it was said when it was found."""
+    unshown = [r for group in distinct(results)[FAILURES_SHOWN:] for r in group]
+    lines = [violation_line(r) for r in unshown if r.verdict.word in BROKEN]
     more = len(lines) - LINES_SHOWN
     return lines if more <= 0 else [*lines[:LINES_SHOWN], f"and {more:,} more"]
 

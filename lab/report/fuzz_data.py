@@ -154,6 +154,6 @@ def promise(data: FuzzData, prop: str) -> str:
     if prop == RECOVERS:
         return f"{RECOVERS}: it starts again after each kill, and answers in time"
     if prop in data.audits:
-        return f"nothing: {prop} says whether the trial ran as asked, and it did not"
+        return f"audit {prop}: no promise, it says whether the trial ran as asked, and it did not"
     faults = data.promises.get(prop, ())
     return f"{prop} after {' or '.join(faults)}" if faults else f"{prop}: by nobody"

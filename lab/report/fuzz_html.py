@@ -12,7 +12,7 @@ from lab.model import Word
 from lab.report import text
 from lab.report.charts import waits_chart
 from lab.report.data import BROKEN
-from lab.report.fuzz import KINDS, details, hooks, ident, note_lines, title, violation_line
+from lab.report.fuzz import KINDS, details, hooks, ident, note_lines, script_lines, title, violation_line
 from lab.report.fuzz_data import FuzzData, caught, distinct, points
 from lab.report.fuzz_summary import Summary, headline
 from lab.report.html import FAILURES_SHOWN, pages
@@ -84,5 +84,5 @@ def _card(group: Sequence[FuzzResult], data: FuzzData) -> Card:
         line=violation_line(result) if result.verdict.word in BROKEN else "",
         details=tuple(details(result, data)),
         also=tuple(f"{ident(r.trial)} on {r.trial.storage}" for r in group[1:]),
-        script="\n".join(short.lines) if short else "",
+        script="\n".join(script_lines(short)) if short else "",
     )

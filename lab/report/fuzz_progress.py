@@ -22,6 +22,8 @@ from lab.model import Kind, Word
 from lab.report.data import BROKEN, GREEN
 from lab.report.fuzz import note_lines, trial_line, violation_line
 from lab.report.progress import LINE_EVERY_S
+from lab.report.table import WIDTH
+from lab.report.text import plural
 
 Clock = Callable[[], float]
 
@@ -78,13 +80,26 @@ class Tally:
         """`0:03:12 of 0:10:00   41 trials   3,204 operations   120 kills`."""
         passed = self._now() - self._began
         of_time = f" of {_clock(self._limit_s)}" if self._limit_s else ""
-        of_trials = f"/{self._trials:,}" if self._trials else ""
-        work = f"{self._done:,}{of_trials} trials   {self._operations:,} operations   {self._kills:,} kills"
+        trials = plural(self._done, "trial")
+        if self._trials:
+            trials = f"{self._done:,}/{plural(self._trials, 'trial')}"
+        work = f"{trials}   {plural(self._operations, 'operation')}   {plural(self._kills, 'kill')}"
         return f"{_clock(passed)}{of_time}   {work}"
 
     def layers(self) -> str:
         """`ext4 14 pass   tmpfs 13 pass, 1 violation`, and the canaries while there are any."""
-        said = [f"{storage} {_counts(words)}" for storage, words in self._words.items()]
+        return self._with_canaries([f"{storage} {_counts(words)}" for storage, words in self._words.items()])
+
+    def line(self, campaign: str) -> str:
+        """All of it on one line of a terminal: by layer if that fits, else the layers together."""
+        head = f"{campaign.ljust(8)} {self.status()}   "
+        whole = head + self.layers()
+        if len(whole) <= WIDTH:
+            return whole
+        together = head + self._with_canaries([_counts(sum(self._words.values(), Counter()))])
+        return together if len(together) <= WIDTH else f"{together[: WIDTH - 1]}…"
+
+    def _with_canaries(self, said: list[str]) -> str:
         return "   ".join([*said, f"canaries {self._canaries:,} run"] if self._canaries else said)
 
 
@@ -168,7 +183,7 @@ class PlainFuzz:
 
     def _say(self) -> None:
         self._said_at, self._unsaid = self._now(), False
-        self._write(f"{self._campaign.ljust(8)} {self._tally.status()}   {self._tally.layers()}")
+        self._write(self._tally.line(self._campaign))
 
     def stop(self) -> None:
         """Say where it has got to, if that was not said yet."""

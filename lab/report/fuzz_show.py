@@ -30,7 +30,7 @@ def show_run(results: Sequence[FuzzResult], data: FuzzData) -> str:
     """A run: where it ran, a line for each trial that was not green, and its end."""
     lines = [f"run {data.run}  fuzz of {data.subject}, seed {data.seed}", "", *environment_lines(data.environment)]
     if red := failures(results):
-        lines += ["", f"{plural(len(red), 'red trial')}; one whole: lab show {data.run} {ident(red[0].trial)}"]
+        lines += ["", f"{plural(len(red), 'red trial')}; look at one: lab show {data.run} {ident(red[0].trial)}"]
         lines += [trial_line(r) for r in red]
     return "\n".join([*lines, "", end_text(results, data, summarise(results, data))])
 

@@ -167,6 +167,8 @@ def _no_work(counted: Sequence[FuzzResult], data: FuzzData) -> tuple[str, ...]:
     """Why the run proves too little. One that was interrupted has not had its chance, one of a bug ends early."""
     if data.interrupted:
         return ()
+    if counted and not any(r.up_ms or r.operations or r.kills for r in counted):
+        return ("no daemon came up: nothing was killed or checked",)
     gaps = [] if any(r.operations for r in counted) else ["no operation was sent"]
     gaps += [] if any(r.kills for r in counted) else ["the daemon was never killed"]
     if not is_of_a_bug(counted):

@@ -30,7 +30,7 @@ def show_run(data: RunData) -> str:
     lines += environment_lines(data.environment)
     red = [r for r in data.ordered if r.verdict.word not in GREEN and r.trial.kind is not Kind.CANARY]
     if red:
-        lines += ["", f"{plural(len(red), 'red trial')}; one whole: lab show {data.run} {ident(red[0].trial)}"]
+        lines += ["", f"{plural(len(red), 'red trial')}; look at one: lab show {data.run} {ident(red[0].trial)}"]
         lines += [trial_line(r) for r in red]
     return "\n".join([*lines, "", end_text(data, summarise(data))])
 

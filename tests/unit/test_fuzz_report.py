@@ -10,6 +10,7 @@ import pytest
 from report_fuzz_data import BUG, NOTE, RUN, SHORT, canary, data, green, result
 from rich.console import Console
 
+from lab.campaigns.fuzz_replay import _line as replay_line
 from lab.fuzz.model import FuzzResult
 from lab.fuzz.shrink import How
 from lab.model import RECOVERS, Kind, Word
@@ -140,7 +141,7 @@ def test_a_failure_says_everything_in_one_place() -> None:
     ):
         assert part in text, text
     assert "a promise was broken: 1 distinct violation; 2 violation, 1 hang of 12 trials" in text
-    assert max(map(len, text.splitlines())) <= 140  # the line of a violation is one line, to be found by a search
+    assert max(map(len, text.splitlines())) <= 100
 
 
 def test_a_fault_of_timing_and_a_search_cut_short_are_told_apart() -> None:
@@ -151,8 +152,50 @@ def test_a_fault_of_timing_and_a_search_cut_short_are_told_apart() -> None:
         ended([VIOLATION], data(shrunk={7: timing})).split()
     )
     text = " ".join(ended([VIOLATION], data(shrunk={7: cut})).split())
-    assert "the time was up, a shorter one may be there" in text
+    assert "side by side, after 140 candidates; the time was up, a shorter one may be there" in text
+    assert "a longer --shrink" in text
     assert "fault of timing" not in text
+    assert "it does not fail one at a time" not in text
+
+
+def test_a_script_that_is_still_long_is_named_and_not_printed() -> None:
+    """A search cut short left 272 operations, and forty lines of them buried the verdict."""
+    for after, printed in ((40, True), (41, False)):
+        long = dataclasses.replace(SHORT, how=How(272, after, 140, serial=False, finished=False))
+        text = ended([VIOLATION], data(shrunk={7: long}))
+        assert ("kill -9   at queue.removed#1" in text) is printed
+        assert f"script    {SHORT.path}" in text
+        assert (f"replay    lab replay {SHORT.path}" in text) is not printed  # else it is one of the script's own
+
+
+def test_a_broken_promise_is_told_once_at_the_end() -> None:
+    """Each was said when it was found; twelve lines before the blocks that say the same hid the blocks."""
+    assert "VIOLATION seed=" not in ended(replaced(VIOLATION, result(8, Word.VIOLATION)), data())
+    kinds = [result(n, Word.VIOLATION, f"property-{n:02d}") for n in range(1, 13)]
+    lines = ended(kinds, data()).splitlines()
+    assert [line for line in lines if line.startswith("VIOLATION seed=")] == [violation_line(r) for r in kinds[10:]]
+    assert lines.count(f"and 2 more kinds of failure: lab show {RUN}") == 1
+
+
+def test_the_operations_of_a_red_trial_are_those_sent() -> None:
+    """ "136 operations" stood beside "272 to 4 operations", and nothing said that a kill had cut the rest."""
+    assert "seed 7/7: 60 operations sent, killed at" in " ".join(ended([VIOLATION], data()).split())
+
+
+def test_an_audit_is_not_said_to_be_a_promise() -> None:
+    """Planted: "promised  nothing: work-done …"."""
+    verdict = dataclasses.replace(result(7, Word.INVALID).verdict, property="work-done")
+    text = " ".join(ended([dataclasses.replace(VIOLATION, verdict=verdict)], data()).split())
+    assert "promised audit work-done: no promise, it says whether the trial ran as asked" in text
+
+
+def test_a_run_of_a_planted_bug_says_which_trial_caught_it() -> None:
+    """ "canaries 1 of 1 caught" was read as a second thing beside the bug that was asked for."""
+    text = ended([canary(1, Word.PASS, kind=Kind.POINT), canary(2, kind=Kind.POINT)], data(bugs=(BUG,)))
+    assert "planted   draft-before-write: caught by trial 0002" in text
+    assert "canaries" not in text
+    text = ended([canary(1, Word.PASS, kind=Kind.POINT)], data(bugs=(BUG,)))
+    assert "planted   draft-before-write: not caught in 1 trial" in text
 
 
 @pytest.mark.parametrize(
@@ -197,6 +240,31 @@ def test_what_is_missing_is_said() -> None:
         assert part in text
 
 
+def test_a_daemon_that_never_came_up_is_one_reason_not_ten() -> None:
+    """An image that does not start was told as a lack of operations, of kills and of each property's facts."""
+    dead = result(1, Word.INVALID, operations=0, kills=(), up_ms=(), restarts=0)
+    dead = dataclasses.replace(dead, verdict=dataclasses.replace(dead.verdict, facts={}))
+    text = ended([dead], data())
+    assert text.count("missing ") == 1
+    assert "no daemon came up: nothing was killed or checked" in text
+
+
+def test_a_replay_is_told_in_lines_that_fit_the_screen() -> None:
+    """A daemon's traceback, carets and all, came as one line of two thousand characters."""
+    why = "it ended by itself; last words: " + "File x.py, line 7 |     ~~~^^^^^^ | " * 60
+    verdict = dataclasses.replace(VIOLATION.verdict, why=why)
+    text = replay_line(3, verdict, f".lab/runs/{RUN}/replays/0007/3")
+    lines = text.splitlines()
+    assert lines[0].startswith("     3   violation of removals-final: it ended by itself; last words: File x.py")
+    assert max(map(len, lines)) <= 100
+    assert len(lines) <= 9
+    assert "^" not in text
+    assert "| |" not in text
+    assert lines[-1] == f"         evidence .lab/runs/{RUN}/replays/0007/3"
+    passed = dataclasses.replace(verdict, word=Word.PASS, property="")
+    assert replay_line(1, passed, "") == "     1   pass"
+
+
 def test_a_missed_bug_is_named_with_its_tries() -> None:
     """Until it is caught, a pass of its property means nothing."""
     text = ended([*green(), canary(20, Word.PASS)], data(bugs=(BUG,)))
@@ -208,6 +276,9 @@ def test_hooks_that_were_never_killed_at_are_named() -> None:
     """A hook that no seed reaches is a hole in the campaign."""
     of = data(hooks=("chat.synced", "queue.removed", "recovery.locked"))
     assert "2 of 3 killed at; never: recovery.locked" in ended(green(), of)
+    many = ended(green(), data(hooks=tuple(f"hook-{n}" for n in range(26))))
+    assert "hook-5 and 20 more (report.html)" in " ".join(many.split())
+    assert "hook-6" not in many
     assert "the daemon has no hooks" in ended(green(), data(hooks=()))
 
 
@@ -241,11 +312,29 @@ def test_a_pipe_gets_a_line_every_few_seconds_and_each_violation_at_once() -> No
     clock.now = 65.0
     progress.finished(result(12))
     assert lines[-1] == (
-        "fuzz     0:01:05 of 0:10:00   4 trials   240 operations   16 kills   ext4 2 pass, 1 violation, 1 hang"
+        "fuzz     0:01:05 of 0:10:00   4 trials   240 operations   16 kills   2 pass, 1 violation, 1 hang"
     )
     progress.stop()
     progress.stop()
     assert len(lines) == 3
+
+
+def test_a_line_of_progress_fits_the_screen_and_counts_one_as_one() -> None:
+    """Planted: "1 trials", and lines of three layers that a terminal folds."""
+    clock, lines = Clock(), []
+    progress = PlainFuzz("fuzz", ("ext4", "tmpfs", "overlay"), lines.append, clock)
+    progress.start(None, 1)
+    clock.now = 65.0
+    progress.finished(result(1, operations=1, kills=("end#1",)))
+    assert (
+        lines[-1] == "fuzz     0:01:05   1/1 trial   1 operation   1 kill   ext4 0 pass   tmpfs 1 pass   overlay 0 pass"
+    )
+    for ident, word in enumerate(Word, 2):
+        clock.now += 65.0
+        progress.finished(result(ident, word, operations=1_000_000))
+    assert len(lines) > len(Word)
+    assert max(len(line) for line in lines if line.startswith("fuzz")) <= 100
+    assert lines[-1].endswith("…")
 
 
 def test_canaries_are_progress_and_no_verdict() -> None:
@@ -271,7 +360,7 @@ def test_a_terminal_gets_a_bar_of_the_time_and_a_pipe_does_not() -> None:
     live.stop()
     live.stop()
     shown = screen.getvalue()
-    assert "of 0:10:00   1 trials   60 operations   4 kills" in shown
+    assert "of 0:10:00   1 trial   60 operations   4 kills" in shown
     assert "VIOLATION seed=7/7 step=41" in shown
     pipe = io.StringIO()
     plain = fuzz_progress_for("fuzz", ("ext4",), Console(file=pipe))

@@ -71,6 +71,13 @@ def test_the_page_of_a_run_without_anything_says_so() -> None:
         assert part in text
 
 
+def test_a_hook_that_no_seed_reached_is_said_and_is_not_red() -> None:
+    """A run of a minute reaches a third of them: a column of red buried what was broken."""
+    text = page(green(), data(hooks=("chat.synced", "recovery.locked")))
+    assert "0 – never</td>" in text
+    assert 'class="n never"' not in text
+
+
 def test_same_run_same_bytes() -> None:
     """A report that differs by itself cannot be compared."""
     assert page(RED, data()) == page(list(reversed(RED)), data())

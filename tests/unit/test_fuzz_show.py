@@ -49,7 +49,7 @@ def test_a_run_says_where_it_ran_what_was_red_and_how_it_ended() -> None:
     lines = text.splitlines()
     assert lines[0] == f"run {RUN}  fuzz of muxd, seed 7"
     assert any(line.split() == ["engine.version", "20.10.24"] for line in lines)
-    assert f"1 red trial; one whole: lab show {RUN} 0014" in lines
+    assert f"1 red trial; look at one: lab show {RUN} 0014" in lines
     assert any(line.startswith("0014") and "hang" in line for line in lines)
     assert lines[-1].startswith("UNPROVEN") or lines[-2].startswith("UNPROVEN")
     assert max(map(len, lines)) <= 100
