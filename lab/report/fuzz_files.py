@@ -71,7 +71,7 @@ def _covered(summary: Summary) -> str:
     lines = [
         f"{summary.operations_per_s:.1f} operations and {summary.kills_per_s:.2f} kills a second",
         f"hooks: {escape(hooks(summary))}",
-        f"canaries caught: {summary.bugs_caught:,} of {summary.bugs_planted:,}",
+        f"planted bugs caught: {summary.bugs_caught:,} of {summary.bugs_planted:,}",
         f"facts compared: {', '.join(f'{count:,} {escape(name)}' for name, count in summary.facts.items())}",
     ]
     return "\n".join(f"- {line}" for line in lines)

@@ -208,8 +208,8 @@ def headline(results: Sequence[FuzzResult], data: FuzzData, summary: Summary) ->
         return Headline("INTERRUPTED", f"{done}; `lab resume {data.run}` finishes it")
     if summary.exit_code == EXIT_BROKEN:
         if is_of_a_bug(results) and summary.bugs_caught:
-            tries = max(len(c.tries) for c in caught(results, data))
-            return Headline("VIOLATION", f"the planted bug was caught, after {plural(tries, 'trial')}: {of_trials}")
+            by = ", ".join(f"{c.by.trial.ident:04d}" for c in caught(results, data) if c.by)
+            return Headline("VIOLATION", f"the planted bug was caught by trial {by}: {of_trials}")
         kinds = plural(summary.distinct, "distinct violation")
         return Headline("VIOLATION", f"a promise was broken: {kinds}; {of_trials}")
     if summary.exit_code == EXIT_ERROR:

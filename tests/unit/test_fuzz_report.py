@@ -193,6 +193,7 @@ def test_a_run_of_a_planted_bug_says_which_trial_caught_it() -> None:
     """ "canaries 1 of 1 caught" was read as a second thing beside the bug that was asked for."""
     text = ended([canary(1, Word.PASS, kind=Kind.POINT), canary(2, kind=Kind.POINT)], data(bugs=(BUG,)))
     assert "planted   draft-before-write: caught by trial 0002" in text
+    assert "VIOLATION the planted bug was caught by trial 0002: 1 violation of 2 trials" in text
     assert "canaries" not in text
     text = ended([canary(1, Word.PASS, kind=Kind.POINT)], data(bugs=(BUG,)))
     assert "planted   draft-before-write: not caught in 1 trial" in text
