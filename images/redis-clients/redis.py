@@ -14,14 +14,15 @@ SERVER_ERROR = -32000  # as JSON-RPC has it: an error of Redis that has no numbe
 NO_CHAT = "NOCHAT"
 SCRIPT = """
 if ARGV[1] ~= "" and not redis.call("LPOS", "chats", ARGV[1]) then return redis.error_reply("NOCHAT " .. ARGV[1]) end
+if ARGV[3] ~= "" and redis.call("SADD", ARGV[3], ARGV[4]) == 0 then return {} end
 local replies = {}
 for i, command in ipairs(cjson.decode(ARGV[2])) do replies[i] = redis.call(unpack(command)) end
 return replies"""
 
 
-def _script(chat: str, *commands: tuple[str, ...]) -> tuple[str, ...]:
-    """The commands as one transaction, if there is such a chat; "" asks for none."""
-    return ("EVAL", SCRIPT, "0", chat, json.dumps(commands))
+def _script(chat: str, *commands: tuple[str, ...], new: tuple[str, str] = ("", "")) -> tuple[str, ...]:
+    """The commands as one transaction, if there is such a chat; "" asks for none. Nothing, if `new` is in its set."""
+    return ("EVAL", SCRIPT, "0", chat, json.dumps(commands), *new)
 
 
 def _once(key: str, value: str) -> tuple[tuple[str, ...], ...]:
@@ -36,7 +37,9 @@ COMMANDS = {
         chat, ("GET", f"draft:{chat}"), ("LRANGE", f"queue:{chat}", "0", "-1"), ("LRANGE", f"watches:{chat}", "0", "-1")
     ),
     "draft/set": lambda chat, text: _script(chat, ("SET", f"draft:{chat}", text)),
-    "prompt/send": lambda chat, prompt, text: _script(chat, *_once(f"queue:{chat}", prompt)),
+    "prompt/send": lambda chat, prompt, text: _script(
+        chat, ("RPUSH", f"queue:{chat}", prompt), new=(f"sent:{chat}", prompt)
+    ),
     "queue/list": lambda chat: _script(chat, ("LRANGE", f"queue:{chat}", "0", "-1")),
     "queue/remove": lambda chat, prompt: _script(chat, ("LREM", f"queue:{chat}", "0", prompt)),
     "watch/add": lambda chat, path: _script(chat, *_once(f"watches:{chat}", path)),
