@@ -375,21 +375,17 @@ def test_open_trials_are_bounded_and_a_name_is_open_once(ledger: Ledger) -> None
 
 
 @pytest.mark.parametrize("do", ["close", "drain"])
-def test_a_connection_that_is_closed_while_it_has_something_to_say_ends_nothing_but_itself(
-    ledger: Ledger, do: str
-) -> None:
+def test_a_connection_closed_while_it_has_something_to_say_ends_nothing_but_itself(ledger: Ledger, do: str) -> None:
     """A run of the fuzz campaign ended with it: a trial was closed in the moment in which its daemon's agent died."""
     sender = Sender(ledger.open("t1"))
     assert sender.ask(**send("e1"))
+    assert ledger.process.stdin and ledger.process.stdout
     ledger.process.send_signal(signal.SIGSTOP)  # so that both are there when it looks, the controller's first
-    assert ledger.process.stdin
     ledger.process.stdin.write(json.dumps({"id": 9, "do": do, "trial": "t1"}).encode() + b"\n")
     ledger.process.stdin.flush()
     sender.die()
     ledger.process.send_signal(signal.SIGCONT)
-    ready, _, _ = select.select([ledger.process.stdout], [], [], DEADLINE_S)
-    assert ready
-    assert ledger.process.stdout
+    assert select.select([ledger.process.stdout], [], [], DEADLINE_S)[0]
     assert json.loads(ledger.process.stdout.readline())["ok"]
     assert Sender(ledger.open("t2")).ask(**send("e2"))
 
