@@ -246,7 +246,7 @@ BAD = {
     "adapter": scenario([NEW], adapter="carrier-pigeon"),
     "carrier_pigeon": scenario([NEW], adapter="carrier_pigeon"),
     "no operation 'chat/burn'": scenario([op(1, 1, "chat/burn")]),
-    "no operation 'outbox/send'": scenario([op(1, 1, "outbox/send", message="m1", text="")], adapter="redis"),
+    "no adapter 'redis'": scenario([NEW], adapter="redis"),  # that of a subject, in an image of its own
     "client of step 1 is 4": scenario([op(1, 4, "chat/list")]),
     "clients is 65": scenario([NEW], clients=65),
     "ms of step 1 is -1": scenario([op(1, 1, "pause", ms=-1)]),
