@@ -124,13 +124,13 @@ def test_the_newest_generation_counts_and_what_a_cut_compaction_left_is_removed(
 
 
 def test_the_journal_stays_short(home: Home) -> None:
-    """It is compacted after 16 records, so that a start never reads a long life."""
+    """It is compacted after 8 records, so that a start never reads a long life."""
     client = home.start()
     client.ask("chat/new", chat="c")
     for number in range(100):
         client.ask("watch/add" if number % 2 == 0 else "watch/rm", chat="c", path="/w")
     found, _ = frames(journal(home).read_bytes(), "")
-    assert len(found) <= 17 and journal(home).name == "journal.00000007"
+    assert len(found) <= 9 and journal(home).name == "journal.00000013"
 
 
 def test_a_torn_frame_is_never_taken_for_a_good_one() -> None:

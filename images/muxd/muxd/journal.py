@@ -12,7 +12,7 @@ from muxd.files import Reach
 from muxd.frames import frame, frames
 
 PREFIX = "journal."
-COMPACT_AFTER = 16  # records behind the snapshot; few, so that a trial of the fuzz campaign compacts several times
+COMPACT_AFTER = 8  # records behind the snapshot; few, so that a trial of the fuzz campaign compacts several times
 
 
 class Journal:
