@@ -11,6 +11,7 @@ from typing import Any
 
 from lab import reports
 from lab.engine.errors import UsageError
+from lab.fuzz.model import CAMPAIGN
 from lab.model import to_json
 from lab.plan import Plan
 from lab.record import Record
@@ -22,7 +23,7 @@ def merge_shards(out: Path, names: tuple[str, ...], say: Callable[[str], None]) 
     """Make the run `out` of the given ones; the exit code of the whole. Raises UsageError if they do not fit."""
     records = [Record.find(name) for name in names]
     for record in records:
-        if record.header().campaign == "fuzz":
+        if record.header().campaign == CAMPAIGN:
             raise UsageError(f"{record.path.name} is a fuzz run: it has no shards", "Run it longer, or more seeds.")
     first = records[0]
     for record in records[1:]:

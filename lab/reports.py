@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 
 from lab import stored_fuzz
+from lab.fuzz.model import CAMPAIGN
 from lab.record import Record
 from lab.report import console, fuzz, fuzz_files, fuzz_html, fuzz_summary, html, junit, markdown
 from lab.report.summary import Summary, summarise, to_json
@@ -14,7 +15,7 @@ from lab.stored import load
 
 def finish(record: Record, say: Callable[[str], None]) -> int:
     """Write the reports, print the end of the run, and return the command's exit code."""
-    if record.header().campaign == "fuzz":
+    if record.header().campaign == CAMPAIGN:
         return _finish_fuzz(record, say)
     summary = write_reports(record)
     say(console.end_text(load(record), summary, record.path / "report.html"))

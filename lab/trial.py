@@ -18,7 +18,8 @@ from lab.engine.container import Container, Mount, Spec
 from lab.engine.errors import DeadlinePassed, Interrupted, LabError
 from lab.engine.services import LABEL_ROLE, SOCKETS
 from lab.engine.stream import LineParser
-from lab.model import ANSWER, CrashPoint, Evidence, Failure, Hit, Json, Kind, Look, Phase, Trial, Verdict, Word, to_json
+from lab.model import ANSWER, CrashPoint, Evidence, Failure, Hit, Json, Kind, Look, Trial, Verdict, Word, to_json
+from lab.phases import Phases
 from lab.process import SubjectProcess, TrialEnded
 from lab.storage.base import Volume
 from lab.verdict import judge
@@ -77,8 +78,8 @@ class _Life:
         self._layer = worker.layers[trial.storage]
         self._nonce = uuid.uuid4().hex[:16]
         self._name = f"lab-{setting.run}-{trial.ident}-{self._nonce[:6]}"
-        self._began_s = time.monotonic()
-        self._phases: list[Phase] = []
+        self._phases = Phases()
+        self._phase = self._phases.phase
         self._processes: list[SubjectProcess] = []
         self._looks: list[Look] = []
         self._recovery_ms: list[float] = []
@@ -362,7 +363,7 @@ class _Life:
             trial=self._trial,
             nonce=self._nonce,
             mount=self._mount,
-            phases=tuple(self._phases),
+            phases=tuple(self._phases.seen),
             processes=tuple(p.seen for p in self._processes),
             looks=tuple(self._looks),
             history=tuple(self._history()),
@@ -374,17 +375,7 @@ class _Life:
         )
 
     def _fail(self, word: Word, what: str) -> None:
-        self._failure = Failure(word, self._phases[-1].name if self._phases else "volume", what)
-
-    @contextmanager
-    def _phase(self, name: str) -> Iterator[None]:
-        began = time.monotonic()
-        self._phases.append(Phase(name, 1000 * (began - self._began_s), 0.0))
-        at = len(self._phases) - 1
-        try:
-            yield
-        finally:
-            self._phases[at] = replace(self._phases[at], took_ms=1000 * (time.monotonic() - began))
+        self._failure = Failure(word, self._phases.last, what)
 
     def _spec(self, role: str, image: str, command: tuple[str, ...], memory_mb: int, tmp_mb: int = 16) -> Spec:
         uid = self._subject.subject.uid

@@ -5,13 +5,13 @@ from __future__ import annotations
 from lab import stored_fuzz
 from lab.engine.errors import LabError, UsageError
 from lab.fuzz import store
+from lab.fuzz.model import CAMPAIGN
 from lab.record import RUNS, Record
 from lab.report import fuzz_show
 from lab.report.compare import compare as compare_runs
 from lab.report.show import UnknownTrial, show_run, show_trial
 from lab.stored import load
 
-FUZZ = "fuzz"  # the campaign whose record has a shape of its own
 ENDED = {0: "passed", 1: "a promise was broken", 2: "not enough evidence", 3: "failed", 130: "interrupted"}
 
 
@@ -21,7 +21,7 @@ def show(run: str | None, trial: int | None) -> str:
         return _list()
     record = Record.find(run)
     try:
-        return (_show_fuzz if record.header().campaign == FUZZ else _show)(record, trial)
+        return (_show_fuzz if record.header().campaign == CAMPAIGN else _show)(record, trial)
     except UnknownTrial as error:
         raise UsageError(str(error)) from error
 
@@ -46,7 +46,7 @@ def compare(run: str, other: str | None) -> str:
     """Layers of a run side by side, or two runs. Raises UsageError."""
     records = [Record.find(name) for name in (run, other) if name]
     for record in records:
-        if record.header().campaign == FUZZ:
+        if record.header().campaign == CAMPAIGN:
             raise UsageError(
                 f"run {record.path.name} is a fuzz run: its layers ran other scenarios, there is nothing to compare",
                 f"`lab show {record.path.name}` has its layers one below the other.",
@@ -61,10 +61,10 @@ def _list() -> str:
         try:
             header = record.header()
             code = record.read("summary.json")["exit_code"] if record.has("summary.json") else None
-            if not record.has("fuzz.json" if header.campaign == FUZZ else "plan.json"):
+            if not record.has("fuzz.json" if header.campaign == CAMPAIGN else "plan.json"):
                 lines.append(f"{header.run}  {header.campaign} of {header.subject}, seed {header.seed}: it got no plan")
                 continue
-            finished = store.results(record) if header.campaign == FUZZ else record.results()
+            finished = store.results(record) if header.campaign == CAMPAIGN else record.results()
             ended = "not finished" if code is None else ENDED.get(code, f"exit code {code}")
             about = f"{header.run}  {header.campaign} of {header.subject}, seed {header.seed}"
             lines.append(f"{about}: {len(finished):,} trials run, {ended}")

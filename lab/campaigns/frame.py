@@ -20,6 +20,7 @@ from lab.crew import Crew, Stop, crew
 from lab.engine import gc, images
 from lab.engine.client import connect
 from lab.engine.errors import Interrupted, UsageError
+from lab.fuzz.model import CAMPAIGN
 from lab.model import Json, Result, Trial, Verdict, catches
 from lab.plan import Plan
 from lab.prepare import Scripts, prepare, promises_of, rules_of
@@ -80,6 +81,11 @@ def all_ran(ran: int, times: int) -> None:
     """Raises Interrupted if a replay was stopped: what is left to run has neither come again nor not."""
     if ran < times:
         raise Interrupted(f"after {ran} of {times}")
+
+
+def in_words(verdict: Verdict) -> str:
+    """A verdict as a replay says it."""
+    return f"{verdict.word} of {verdict.property}" if verdict.property else str(verdict.word)
 
 
 @contextmanager
@@ -216,8 +222,8 @@ def carry_out(record: Record, plan: Plan, stage: Stage, stop: Stop, finished: Ca
 def checked(request: Request) -> Subject:
     """The subject that was asked for, if the request fits it. Raises UsageError."""
     subject = load_subject(request.subject)
-    if (request.campaign == "fuzz") != (subject.fuzz is not None):
-        kind, campaign = ("a daemon", "fuzz") if subject.fuzz else ("no daemon", "matrix")
+    if (request.campaign == CAMPAIGN) != (subject.fuzz is not None):
+        kind, campaign = ("a daemon", CAMPAIGN) if subject.fuzz else ("no daemon", "matrix")
         raise UsageError(
             f"{subject.name} is {kind}: this campaign cannot run it", f"`lab run {campaign} --subject …` can."
         )

@@ -34,7 +34,6 @@ from lab.stored import recorded_subject, took_s
 from lab.subject import Bug, Subject
 from lab.worker import Images, Services, open_layers, open_services
 
-NAME = "fuzz"
 MAX_SHRUNK = 3  # violations of one run, each of another property: others of the same most likely are the same again
 CLIENTS = images.IMAGES / "clients"
 MakeProgress = Callable[[tuple[str, ...]], FuzzProgress]
@@ -122,7 +121,7 @@ def stage(run: str, request: Request, subject: Subject, tags: Tags, stop: Stop) 
         for layer in layers.values():
             layer.prepare(_nothing(subject.subject.uid))
         workers = stack.enter_context(crew(services, layers, request.workers, stop))
-        setting = FuzzSetting(run, request.seed, subject, tags.subject, tags.verifier, tags.clients)
+        setting = FuzzSetting(run, subject, tags.subject, tags.verifier, tags.clients)
         yield Stage(setting, services, tags, {name: layer.filesystem for name, layer in layers.items()}, workers)
 
 

@@ -16,7 +16,7 @@ from lab.engine.client import connect
 from lab.engine.errors import UsageError
 from lab.fuzz import script as scripts
 from lab.fuzz import store
-from lab.fuzz.model import FuzzResult, FuzzTrial
+from lab.fuzz.model import CAMPAIGN, FuzzResult, FuzzTrial
 from lab.fuzz.run import breaks
 from lab.fuzz.schedule import Draw
 from lab.fuzz.trial import FuzzOutcome, run_trial
@@ -42,7 +42,7 @@ def replay_trial(record: Record, ident: int, times: int, say: Say) -> int:
     trial = _drawn_again(record, recorded)
     say(f"replay   trial {ident} of {record.path.name}: seed {trial.scenario.name} on {trial.storage}")
     say(f"image    {header.subject_image}, as that run had it; a script is replayed on today's")
-    request = Request("fuzz", header.subject, header.seed, (trial.storage,), 1, keep_evidence=True)
+    request = Request(CAMPAIGN, header.subject, header.seed, (trial.storage,), 1, keep_evidence=True)
     before = recorded.verdict
     with frame.interruptible(say) as stop, stage(_name(), request, subject, recorded_tags(record), stop) as ready:
         same = number = 0
@@ -53,14 +53,14 @@ def replay_trial(record: Record, ident: int, times: int, say: Say) -> int:
             same += (now.word, now.property) == (before.word, before.property) or breaks(now, before.property)
             say(_line(number, now, str(record.path / folder)))
     frame.all_ran(number, times)
-    say(f"the same as recorded ({_in_words(before)}): {same} of {times}")
+    say(f"the same as recorded ({frame.in_words(before)}): {same} of {times}")
     return 0 if same == times else 2
 
 
 def replay_script(path: Path, times: int, say: Say) -> int:
     """Run a script; 0 if the promise that it is about breaks each time, 2 if it does not."""
     script = scripts.read(path)
-    request = Request("fuzz", script.subject, script.scenario.seed, (script.storage,), 1, keep_evidence=True)
+    request = Request(CAMPAIGN, script.subject, script.scenario.seed, (script.storage,), 1, keep_evidence=True)
     subject = frame.checked(replace(request, bug=script.bug))
     hooks = {hook.name for hook in subject.hooks}
     for kill in script.scenario.kills:
@@ -108,14 +108,10 @@ def _name() -> str:
     return f"replay-{uuid.uuid4().hex[:8]}"
 
 
-def _in_words(verdict: Verdict) -> str:
-    return f"{verdict.word} of {verdict.property}" if verdict.property else str(verdict.word)
-
-
 def _line(number: int, verdict: Verdict, folder: str) -> str:
     """How one attempt ended; a daemon's last words without the carets of its traceback, the evidence has them."""
     why = f": {one_line(_CARETS.sub('', one_line(verdict.why)), WHY_LIMIT)}" if verdict.word is not Word.PASS else ""
-    lines = labelled(f"{number:>6}", _in_words(verdict) + why, width=9)
+    lines = labelled(f"{number:>6}", frame.in_words(verdict) + why, width=9)
     if folder:
         lines += labelled("evidence", folder, indent=9, width=9)
     return "\n".join(lines)

@@ -19,6 +19,7 @@ from lab.campaigns.frame import (
     carry_out,
     checked,
     collect_dead,
+    in_words,
     interruptible,
     new_record,
     new_stage,
@@ -28,6 +29,7 @@ from lab.crew import Stop
 from lab.engine.client import connect
 from lab.engine.errors import Interrupted, UsageError
 from lab.engine.services import LABEL_KEPT, LABEL_RUN
+from lab.fuzz.model import CAMPAIGN
 from lab.fuzz.store import Bounds
 from lab.model import Kind, Verdict, Word, to_json
 from lab.plan import Plan
@@ -91,7 +93,7 @@ def resume(name: str, screen: Console, verbose: bool, say: Say) -> int:
     """Finish a run that was stopped, each trial exactly once; the command's exit code."""
     record = Record.find(name)
     header = record.header()
-    if header.campaign == fuzz.NAME:
+    if header.campaign == CAMPAIGN:
         return fuzz.resume_fuzz(record, say, _fuzz_progress(screen, verbose, say))
     progress = progress_maker(screen, verbose, say)
     with interruptible(say) as stop:
@@ -112,7 +114,7 @@ def replay(name: str, trial: int | None, times: int, keep: bool, say: Say) -> in
     if trial is None and not script.is_file():
         raise UsageError(f"which trial of {name}?", "`lab replay RUN TRIAL`, or `lab replay SCRIPT` of a fuzz run.")
     record = None if trial is None else Record.find(name)
-    if record is None or record.header().campaign == fuzz.NAME:
+    if record is None or record.header().campaign == CAMPAIGN:
         if keep:
             raise UsageError("--keep is for crash points", "What a fuzz trial leaves is in its evidence: home.tgz.")
         if record is None or trial is None:
@@ -150,14 +152,14 @@ def replay(name: str, trial: int | None, times: int, keep: bool, say: Say) -> in
     all_ran(ran, times)
     if recorded is None:
         return 0
-    say(f"the same as recorded ({_in_words(recorded)}): {same} of {times}")
+    say(f"the same as recorded ({in_words(recorded)}): {same} of {times}")
     return 0 if same == times else 2
 
 
 def _fuzz_progress(screen: Console, verbose: bool, say: Say) -> fuzz.MakeProgress:
     if verbose:
         return lambda storages: LineFuzz(say)
-    return lambda storages: fuzz_progress_for(fuzz.NAME, storages, screen)
+    return lambda storages: fuzz_progress_for(CAMPAIGN, storages, screen)
 
 
 def progress_maker(console: Console, verbose: bool, say: Say) -> MakeProgress:
@@ -224,10 +226,6 @@ def _same(recorded: Verdict | None, now: Verdict) -> bool:
     return recorded is not None and (recorded.word, recorded.property) == (now.word, now.property)
 
 
-def _in_words(verdict: Verdict) -> str:
-    return f"{verdict.word} of {verdict.property}" if verdict.property else str(verdict.word)
-
-
 def _replay_line(number: int, verdict: Verdict, folder: str) -> str:
     why = f": {verdict.why}" if verdict.word is not Word.PASS else ""
-    return f"{number:>6}   {_in_words(verdict)}{why}\n         evidence {folder}"
+    return f"{number:>6}   {in_words(verdict)}{why}\n         evidence {folder}"

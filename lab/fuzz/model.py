@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from lab.model import Failure, Json, Kind, Look, Phase, Process, Verdict
 
 FORMAT = 1
+CAMPAIGN = "fuzz"  # in a run's header
+FAULT = "sigkill"  # all that is ever done to a daemon
 PAUSE = "pause"  # an operation that is the client's own
 
 

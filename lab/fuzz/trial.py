@@ -10,8 +10,8 @@ import contextlib
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 import faults
@@ -21,16 +21,16 @@ from lab.engine.removal import remove_volume
 from lab.engine.services import LABEL_ROLE, SOCKETS
 from lab.fuzz.clients import Clients
 from lab.fuzz.diagnosis import diagnose
-from lab.fuzz.model import FuzzEvidence, FuzzTrial, Kill, Life
+from lab.fuzz.model import FAULT, FuzzEvidence, FuzzTrial, Kill, Life
 from lab.fuzz.verdict import judge
-from lab.model import Failure, Hit, Json, Look, Phase, Verdict, Word, to_json
+from lab.model import Failure, Hit, Json, Look, Verdict, Word, to_json
+from lab.phases import Phases
 from lab.process import SubjectProcess, TrialEnded
 from lab.storage.base import Volume
 from lab.subject import Subject
 from lab.verifier import Verifier
 from lab.worker import Worker
 
-FAULT = "sigkill"
 FRONT = "/front"  # where the daemon's socket lies, in its own container and in the clients'
 SOCKET = f"{FRONT}/daemon.sock"
 FIRST_ANSWER = f"its first answer on {SOCKET} (LAB_SOCKET)"
@@ -47,7 +47,6 @@ class FuzzSetting:
     """What all trials of a fuzz run share. Plain data."""
 
     run: str
-    seed: int
     subject: Subject
     subject_image: str
     verifier_image: str
@@ -82,8 +81,8 @@ class _Trial:
         self._nonce = uuid.uuid4().hex[:16]
         self._name = f"lab-{setting.run}-{trial.ident}-{self._nonce[:6]}"
         self._changed = threading.Condition()
-        self._began_s = time.monotonic()
-        self._phases: list[Phase] = []
+        self._phases = Phases()
+        self._phase = self._phases.phase
         self._processes: list[SubjectProcess] = []
         self._kills: list[str] = []
         self._up_ms: list[float] = []
@@ -231,9 +230,8 @@ class _Trial:
         try:
             self._clients.wait(lambda: done() or process.ended, timeout_s, what)
         except DeadlinePassed as error:
-            if "up" in self._clients.history.seen:
-                raise TrialEnded(Word.HANG, f"{error}{process.last_words()}") from error
-            raise TrialEnded(self._word(process), f"{error}{process.last_words()}") from error
+            word = Word.HANG if "up" in self._clients.history.seen else self._word(process)
+            raise TrialEnded(word, f"{error}{process.last_words()}") from error
         if trouble := self._clients.trouble():
             raise TrialEnded(Word.ERROR, trouble)
         if process.ended:
@@ -347,7 +345,7 @@ class _Trial:
             trial=self._trial,
             nonce=self._nonce,
             mount=self._mount,
-            phases=tuple(self._phases),
+            phases=tuple(self._phases.seen),
             processes=tuple(p.seen for p in self._processes),
             kills=tuple(self._kills),
             look=self._look,
@@ -361,14 +359,4 @@ class _Trial:
 
     def _fail(self, word: Word, what: str) -> None:
         if self._failure is None:  # what comes after the first is its consequence
-            self._failure = Failure(word, self._phases[-1].name if self._phases else "volume", what)
-
-    @contextmanager
-    def _phase(self, name: str) -> Iterator[None]:
-        began = time.monotonic()
-        self._phases.append(Phase(name, 1000 * (began - self._began_s), 0.0))
-        at = len(self._phases) - 1
-        try:
-            yield
-        finally:
-            self._phases[at] = replace(self._phases[at], took_ms=1000 * (time.monotonic() - began))
+            self._failure = Failure(word, self._phases.last, what)

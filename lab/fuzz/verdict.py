@@ -11,13 +11,11 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from lab.fuzz.model import FuzzEvidence, FuzzResult, Kill
+from lab.fuzz.model import FAULT, FuzzEvidence, FuzzResult, Kill
 from lab.model import RECOVERS, Fact, Json, Process, Verdict, Word, from_json
 from lab.storage import mountinfo
 from lab.storage.mountinfo import Expected
 from lab.verdict import SIGKILLED
-
-FAULT = "sigkill"
 
 
 def judge(evidence: FuzzEvidence, promises: Mapping[str, Sequence[str]], audits: Sequence[str]) -> Verdict:

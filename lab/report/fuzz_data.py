@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lab.fuzz.model import FuzzResult
+from lab.fuzz.model import FAULT, FuzzResult
 from lab.fuzz.shrink import How
 from lab.model import RECOVERS, Json, Kind, Promises, Word, catches
 from lab.report.data import GREEN, SEVERITY
@@ -61,7 +61,7 @@ class FuzzData:
     @property
     def promised(self) -> tuple[str, ...]:
         """Properties whose loss is a violation: a kill of the process is all that the clients ever do to a daemon."""
-        return tuple(name for name, faults in self.promises.items() if "sigkill" in faults)
+        return tuple(name for name, faults in self.promises.items() if FAULT in faults)
 
 
 @dataclass(frozen=True)

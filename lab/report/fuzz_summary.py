@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from lab import model
-from lab.fuzz.model import FuzzResult
+from lab.fuzz.model import CAMPAIGN, FuzzResult
 from lab.model import Json, Word
 from lab.report.fuzz_data import FuzzData, Struck, caught, distinct, failures, is_of_a_bug, points, said
 from lab.report.headline import Headline
 from lab.report.statistics import Quantiles, nearest_rank, quantiles
-from lab.report.summary import EXIT_BROKEN, EXIT_ERROR, EXIT_INTERRUPTED, EXIT_NO_EVIDENCE, EXIT_PASS
+from lab.report.summary import EXIT_BROKEN, EXIT_ERROR, EXIT_INTERRUPTED, EXIT_PASS, exit_code
 from lab.report.text import duration, plural
 
 
@@ -110,7 +110,7 @@ def summarise(results: Sequence[FuzzResult], data: FuzzData) -> Summary:
         took_s=data.took_s,
         no_work=no_work,
         interrupted=data.interrupted,
-        exit_code=_exit_code(results, data, bool(no_work or missed)),
+        exit_code=exit_code({r.verdict.word for r in failures(results)}, data.interrupted, bool(no_work or missed)),
     )
 
 
@@ -179,20 +179,6 @@ def _no_work(counted: Sequence[FuzzResult], data: FuzzData) -> tuple[str, ...]:
     return tuple(gaps)
 
 
-def _exit_code(results: Sequence[FuzzResult], data: FuzzData, lacks_evidence: bool) -> int:
-    """The first that applies. An unfinished run has no last word; a broken promise stands whatever else failed."""
-    words = {r.verdict.word for r in failures(results)}
-    if data.interrupted:
-        return EXIT_INTERRUPTED
-    if Word.VIOLATION in words:
-        return EXIT_BROKEN
-    if Word.ERROR in words:
-        return EXIT_ERROR
-    if words or lacks_evidence:
-        return EXIT_NO_EVIDENCE
-    return EXIT_PASS
-
-
 def headline(results: Sequence[FuzzResult], data: FuzzData, summary: Summary) -> Headline:
     """What to say last; it agrees with the exit code."""
     counts = Counter(r.verdict.word.value for r in failures(results))
@@ -224,7 +210,7 @@ def to_json(summary: Summary) -> Json:
     """The content of `summary.json`."""
     return {
         "run": summary.run,
-        "campaign": "fuzz",
+        "campaign": CAMPAIGN,
         "subject": summary.subject,
         "seed": summary.seed,
         "trials": summary.trials,

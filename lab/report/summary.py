@@ -6,6 +6,7 @@ Pure. The JSON form is an interface that other tools read: docs/reports.md names
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from lab import model
@@ -113,7 +114,7 @@ def summarise(data: RunData) -> Summary:
         bound=max(bounds, key=lambda b: b.upper) if bounds else None,
         no_work=no_work,
         interrupted=data.interrupted,
-        exit_code=_exit_code(data, bool(no_work or missed)),
+        exit_code=exit_code({r.verdict.word for r in data.failures()}, data.interrupted, bool(no_work or missed)),
         cells=_cells(data),
         not_offered=tuple(leg for leg in legs.shown(data) if not leg.offered),
     )
@@ -159,10 +160,12 @@ def _mean(counts: list[int]) -> float:
     return round(sum(counts) / len(counts), 3) if counts else 0.0
 
 
-def _exit_code(data: RunData, lacks_evidence: bool) -> int:
-    """The first that applies. An unfinished run has no last word; a broken promise stands whatever else failed."""
-    words = {r.verdict.word for r in data.failures()}
-    if data.interrupted:
+def exit_code(words: Collection[Word], interrupted: bool, lacks_evidence: bool) -> int:
+    """Of the red trials' words, the first that applies.
+
+    An unfinished run has no last word; a broken promise stands whatever else failed.
+    """
+    if interrupted:
         return EXIT_INTERRUPTED
     if Word.VIOLATION in words:
         return EXIT_BROKEN
