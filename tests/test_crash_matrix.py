@@ -15,7 +15,7 @@ from remains import left
 
 from lab.engine.client import connect
 from lab.model import Word
-from lab.subject import load
+from lab.subject.load import load
 
 pytestmark = pytest.mark.docker
 

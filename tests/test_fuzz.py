@@ -17,8 +17,8 @@ from command import Ended, finished, folder, journal, lab, summary
 from remains import left
 
 from lab.engine.client import connect
-from lab.fuzz.plan_file import corpus_of
-from lab.subject import Subject, load
+from lab.plan.plan_file import corpus_of
+from lab.subject.load import Subject, load
 
 pytestmark = pytest.mark.docker
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from lab.campaigns.frame import Request, interruptible, new_stage
 from lab.campaigns.matrix import WORKLOADS, Options, census
-from lab.prepare import workloads
-from lab.subject import Subject, load
+from lab.subject.load import Subject, load
+from lab.trial.prepare import workloads
 
 WIDTH = 100
 STORAGE = ("tmpfs",)  # the quickest; hooks do not depend on the layer, which every campaign's census shows

@@ -15,14 +15,14 @@ from pydantic import Field
 
 from lab.campaigns.cells_data import CELLS, Cell
 from lab.campaigns.matrix import refuse_if_different
-from lab.crew import Crew
 from lab.engine.errors import LabError, UsageError
 from lab.model import ANSWER, CrashPoint, Hit, Json, Kind, Trial
-from lab.plan import Plan
-from lab.prepare import Scripts
-from lab.subject import Bug, Subject, Table, hooks_of, read_table
-from lab.trial import take_census
-from lab.worker import Setting
+from lab.plan.points import Plan
+from lab.run.pool import Crew
+from lab.subject.load import Bug, Subject, Table, hooks_of, read_table
+from lab.trial.life import take_census
+from lab.trial.prepare import Scripts
+from lab.trial.worker import Setting
 from lab.workloads import session_cells
 
 OCCURRENCES_CI, OCCURRENCES_NIGHTLY = 1, 4  # crash points drawn for each place of a cell

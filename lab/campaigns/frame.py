@@ -16,22 +16,22 @@ from types import FrameType
 
 import docker
 
-from lab.crew import Crew, Stop, crew
 from lab.engine import gc, images
 from lab.engine.client import connect
 from lab.engine.errors import Interrupted, UsageError
 from lab.fuzz.model import CAMPAIGN
 from lab.model import Json, Result, Trial, Verdict, catches
-from lab.plan import Plan
-from lab.prepare import Scripts, prepare, promises_of, rules_of
-from lab.record import Header, Record, new_run_id
-from lab.run import run_plan
+from lab.plan.points import Plan
+from lab.run.load import recorded_subject
+from lab.run.pool import Crew, Stop, crew
+from lab.run.record import Header, Record, new_run_id
+from lab.run.scheduler import run_plan
 from lab.storage import LAYERS
 from lab.storage.base import StorageLayer
-from lab.stored import recorded_subject
-from lab.subject import Subject
-from lab.subject import load as load_subject
-from lab.worker import Images, Prepared, Services, Setting, open_layers, open_services
+from lab.subject.load import Subject
+from lab.subject.load import load as load_subject
+from lab.trial.prepare import Scripts, prepare, promises_of, rules_of
+from lab.trial.worker import Images, Prepared, Services, Setting, open_layers, open_services
 
 OWN_IMAGES = ("base", "storage", "ledger")
 Say = Callable[[str], None]

@@ -12,30 +12,30 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from lab import reports
 from lab.campaigns import frame
 from lab.campaigns.frame import OWN_IMAGES, Request, Say
-from lab.crew import Crew, Stop, crew
 from lab.engine import images
 from lab.engine.client import connect
 from lab.engine.errors import Interrupted
 from lab.fuzz import run as runs
-from lab.fuzz import script as scripts
 from lab.fuzz import store
 from lab.fuzz.model import FuzzResult, FuzzTrial
-from lab.fuzz.plan_file import corpus_of, plan_of
-from lab.fuzz.schedule import Draw, groups
 from lab.fuzz.store import Bounds
 from lab.fuzz.trial import FuzzSetting
 from lab.model import catches
-from lab.record import Header, Record, new_run_id
+from lab.plan.plan_file import corpus_of, plan_of
+from lab.plan.schedule import Draw, groups
+from lab.report import write as reports
 from lab.report.fuzz_progress import FuzzProgress
-from lab.stored import recorded_subject, took_s
-from lab.subject import Bug, Subject
-from lab.worker import Images, Services, open_layers, open_services
+from lab.run import reproducer as scripts
+from lab.run.load import recorded_subject, took_s
+from lab.run.pool import Crew, Stop, crew
+from lab.run.record import Header, Record, new_run_id
+from lab.subject.load import Bug, Subject
+from lab.trial.worker import Images, Services, open_layers, open_services
 
 MAX_SHRUNK = 3  # violations of one run, each of another property: others of the same most likely are the same again
-CLIENTS = images.IMAGES / "clients"
+CLIENTS = images.SYSTEM / "clients"
 MakeProgress = Callable[[tuple[str, ...]], FuzzProgress]
 
 

@@ -14,18 +14,18 @@ from lab.campaigns.frame import Request, Say
 from lab.campaigns.fuzz import Stage, build, recorded_tags, stage
 from lab.engine.client import connect
 from lab.engine.errors import UsageError
-from lab.fuzz import script as scripts
 from lab.fuzz import store
 from lab.fuzz.model import CAMPAIGN, FuzzResult, FuzzTrial
 from lab.fuzz.run import breaks
-from lab.fuzz.schedule import Draw
 from lab.fuzz.trial import FuzzOutcome, run_trial
 from lab.model import Kind, Verdict, Word
-from lab.record import Record
+from lab.plan.schedule import Draw
 from lab.report.table import labelled
 from lab.report.text import one_line
-from lab.stored import recorded_subject
-from lab.worker import Worker
+from lab.run import reproducer as scripts
+from lab.run.load import recorded_subject
+from lab.run.record import Record
+from lab.trial.worker import Worker
 
 WHY_LIMIT = 600  # characters of a line that says how one attempt ended
 _CARETS = re.compile(r"(?:\| )?(?<!\S)[~^]+(?!\S) ?")

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from lab.crew import Crew
 from lab.engine.errors import LabError
 from lab.model import Hit
-from lab.plan import (
+from lab.plan.points import (
     Census,
     FirstPoint,
     Plan,
@@ -19,8 +18,9 @@ from lab.plan import (
     recovery_candidates,
     unreached,
 )
-from lab.trial import take_census
-from lab.worker import Setting
+from lab.run.pool import Crew
+from lab.trial.life import take_census
+from lab.trial.worker import Setting
 
 WORKLOADS = 10  # scripts of a campaign: enough that each hook is met in many neighbourhoods
 MAX_RECOVERY_CENSUSES = 120  # first points looked at before a hook that no recovery reaches is called unreached

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from rich.console import Console
 
-from lab import plan as plans
-from lab import reports
 from lab.campaigns import cells, fuzz, fuzz_replay, matrix
 from lab.campaigns.frame import (
     Request,
@@ -25,20 +23,22 @@ from lab.campaigns.frame import (
     new_stage,
     old_stage,
 )
-from lab.crew import Stop
 from lab.engine.client import connect
 from lab.engine.errors import Interrupted, UsageError
 from lab.engine.services import LABEL_KEPT, LABEL_RUN
 from lab.fuzz.model import CAMPAIGN
 from lab.fuzz.store import Bounds
 from lab.model import Kind, Verdict, Word, to_json
-from lab.plan import Plan
-from lab.prepare import workloads
-from lab.record import Record
+from lab.plan import points as plans
+from lab.plan.points import Plan
+from lab.report import write as reports
 from lab.report.fuzz_progress import LineFuzz, fuzz_progress_for
 from lab.report.progress import CampaignProgress, LineProgress, progress_for
 from lab.report.text import plural
-from lab.trial import run_trial
+from lab.run.pool import Stop
+from lab.run.record import Record
+from lab.trial.life import run_trial
+from lab.trial.prepare import workloads
 
 MakeProgress = Callable[[str, tuple[str, ...]], CampaignProgress]
 

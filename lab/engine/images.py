@@ -2,9 +2,9 @@
 
 A tag carries its content's digest, `lab/<folder>:<12 hex>`: what is up to date is not built again, two checkouts never
 overwrite each other's images, and a run's record says exactly what ran. A Dockerfile that begins with `ARG BASE` and
-`FROM ${BASE}` stands on the lab's own base (images/base); one with `ARG VERIFIER` and `FROM ${VERIFIER}` on the lab's
-verifier, whose harness it uses; one with `CLIENTS` on the fuzz campaign's clients, to which it adds an adapter. The
-wheels that a `wheels.txt` pins lie in `wheels/` of a build. Built through the engine's classic API, without BuildKit.
+`FROM ${BASE}` stands on the lab's own base (images/system/base); one with `ARG VERIFIER` and `FROM ${VERIFIER}` on the
+lab's verifier, whose harness it uses; one with `CLIENTS` on the fuzz campaign's clients, to which it adds an adapter.
+The wheels that a `wheels.txt` pins lie in `wheels/` of a build. Built through the classic API, without BuildKit.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from lab.engine import base, wheels
 from lab.engine.errors import ImageBuildFailed, ImageMissing, UsageError
 from lab.engine.host import Say, locked, state_folder
 
-IMAGES = Path(__file__).resolve().parents[2] / "images"
-BASE = IMAGES / "base"
+SYSTEM = Path(__file__).resolve().parents[2] / "images" / "system"  # the lab's own
+BASE = SYSTEM / "base"
 BELOW = re.compile(r"^ARG\s+(BASE|VERIFIER|CLIENTS)\b", re.MULTILINE)  # what of ours a Dockerfile stands on
 BUILD = "build:"  # how a subject.toml says that its image is a folder
 DIGEST_HEX = 12  # 48 bits: no two contents of one name will ever meet by chance
@@ -114,8 +114,8 @@ def _with_wheels(context: Context) -> bytes:
 
 
 def ensure(client: docker.DockerClient, names: Iterable[str], say: Say) -> dict[str, str]:
-    """Build those of the lab's own images (folders of images/) that are not up to date; name → tag."""
-    return ensure_folders(client, {name: IMAGES / name for name in names}, say)
+    """Build those of the lab's own images (folders of images/system/) that are not up to date; name → tag."""
+    return ensure_folders(client, {name: SYSTEM / name for name in names}, say)
 
 
 def resolve(client: docker.DockerClient, reference: str, beside: Path, say: Say) -> str:
@@ -155,7 +155,7 @@ def _up_to_date(client: docker.DockerClient, context: Context, say: Say) -> tupl
     """The tag of an image, built if it is not there, after what it stands on; and whether it was built."""
     arguments, labels, below_id = {}, {}, ""
     if context.below is not None:
-        below, _ = _up_to_date(client, read_context(IMAGES / context.below.lower()), say)
+        below, _ = _up_to_date(client, read_context(SYSTEM / context.below.lower()), say)
         arguments, below_id = {context.below: below}, str(client.images.get(below).id)
     tag = context.tag(below_id)
     if base.present(client, tag):

@@ -12,16 +12,16 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 
-from lab.crew import Crew
 from lab.engine.errors import LabError
 from lab.fuzz.model import FuzzEvidence, FuzzResult, FuzzTrial, Scenario
-from lab.fuzz.shrink import Shrunk, shrink
 from lab.fuzz.store import folder_of, results, write_evidence
 from lab.fuzz.trial import FuzzOutcome, FuzzSetting, run_trial
 from lab.fuzz.verdict import in_brief, unnoted
 from lab.model import Kind, Verdict, Word, catches
-from lab.record import Record
-from lab.worker import Worker
+from lab.plan.shrink import Shrunk, shrink
+from lab.run.pool import Crew
+from lab.run.record import Record
+from lab.trial.worker import Worker
 
 REPLAYS = 3  # of a violation, until it comes again: three clients side by side need not meet the same way twice
 MAX_ERRORS_IN_A_ROW = 12  # three for each of four workers: the engine is gone, and going on would only say so again

@@ -12,9 +12,9 @@ import json
 from dataclasses import dataclass, replace
 
 from lab.fuzz.model import FuzzEvidence, FuzzResult, FuzzTrial, Scenario
-from lab.fuzz.plan_file import PlanFile
 from lab.model import Verdict, from_json, to_json
-from lab.record import Record
+from lab.plan.plan_file import PlanFile
+from lab.run.record import Record
 
 
 @dataclass(frozen=True)

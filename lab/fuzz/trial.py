@@ -24,12 +24,12 @@ from lab.fuzz.diagnosis import diagnose
 from lab.fuzz.model import FAULT, FuzzEvidence, FuzzTrial, Kill, Life
 from lab.fuzz.verdict import judge
 from lab.model import Failure, Hit, Json, Look, Verdict, Word, to_json
-from lab.phases import Phases
-from lab.process import SubjectProcess, TrialEnded
 from lab.storage.base import Volume
-from lab.subject import Subject
-from lab.verifier import Verifier
-from lab.worker import Worker
+from lab.subject.load import Subject
+from lab.trial.checker import Verifier
+from lab.trial.process import SubjectProcess, TrialEnded
+from lab.trial.timing import Phases
+from lab.trial.worker import Worker
 
 FRONT = "/front"  # where the daemon's socket lies, in its own container and in the clients'
 SOCKET = f"{FRONT}/daemon.sock"

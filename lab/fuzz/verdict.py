@@ -15,7 +15,7 @@ from lab.fuzz.model import FAULT, FuzzEvidence, FuzzResult, Kill
 from lab.model import RECOVERS, Fact, Json, Process, Verdict, Word, from_json
 from lab.storage import mountinfo
 from lab.storage.mountinfo import Expected
-from lab.verdict import SIGKILLED
+from lab.trial.judge import SIGKILLED
 
 
 def judge(evidence: FuzzEvidence, promises: Mapping[str, Sequence[str]], audits: Sequence[str]) -> Verdict:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lab.fuzz.model import FAULT, FuzzResult
-from lab.fuzz.shrink import How
 from lab.model import RECOVERS, Json, Kind, Promises, Word, catches
+from lab.plan.shrink import How
 from lab.report.data import GREEN, SEVERITY
 
 # As lab.fuzz.trial writes down where it struck: `hook chat.synced#4`, `answer#3`, `start + 20 ms`, `end#1`.

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from lab.fuzz.model import FuzzEvidence, FuzzResult, Op
-from lab.fuzz.script import arguments
 from lab.model import Json, Kind, Process
 from lab.report.data import GREEN
 from lab.report.fuzz import details, end_text, ident, note_lines, title, trial_line
@@ -16,6 +15,7 @@ from lab.report.fuzz_summary import summarise
 from lab.report.show import LOG_LINES, UnknownTrial, environment_lines, look_lines
 from lab.report.table import WIDTH, align, ends, labelled
 from lab.report.text import HEADING_CHARS, one_line, plural, printable, value
+from lab.run.reproducer import arguments
 
 T = TypeVar("T")
 

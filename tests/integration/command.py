@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 LAB = Path(sys.executable).parent / "lab"
-NOTES = Path(__file__).parents[2] / "images" / "notes" / "subject.toml"
+NOTES = Path(__file__).parents[2] / "images" / "subjects" / "notes" / "subject.toml"
 TIMEOUT_S = 100.0
 
 

@@ -11,14 +11,14 @@ import pytest
 from remains import left, left_by_trials
 
 from lab.campaigns.frame import Request, Stage, checked, new_stage
-from lab.crew import Stop
 from lab.engine.client import connect
 from lab.model import CrashPoint, Kind, Trial
-from lab.prepare import workloads
+from lab.run.pool import Stop
 from lab.storage.base import StorageLayer
-from lab.subject import VerifierTable
-from lab.trial import Outcome, run_trial
-from lab.worker import Worker
+from lab.subject.load import VerifierTable
+from lab.trial.life import Outcome, run_trial
+from lab.trial.prepare import workloads
+from lab.trial.worker import Worker
 
 MISBEHAVING = Path(__file__).parent.parent / "subjects" / "misbehaving" / "subject.toml"
 STEP = CrashPoint(1, "work.step", 1)

@@ -14,7 +14,7 @@ import pytest
 from command import LAB, NOTES, lab, notes
 from remains import LABEL
 
-from lab import cli
+from lab.cli import main as cli
 from lab.engine import services
 
 pytestmark = pytest.mark.docker
@@ -23,7 +23,7 @@ ROOT = os.geteuid() == 0
 # Everything is imported before the rights go: the interpreter itself may lie where only root can read.
 GC_AS_NOBODY = """
 import os, sys, lab.engine.gc, lab.engine.client
-from lab.cli import main
+from lab.cli.main import main
 if os.geteuid() == 0:
     os.setgroups([]), os.setgid(65534), os.setuid(65534)
 sys.argv = ["lab", "gc"]

@@ -17,11 +17,11 @@ from remains import left
 from lab.campaigns import cells
 from lab.campaigns.cells import Leg, Options
 from lab.campaigns.frame import Request, Stage, checked, new_stage
-from lab.crew import Stop
 from lab.model import Hit, Json, Kind, Trial, Word, catches
-from lab.prepare import promises_of
-from lab.subject import Subject, load
-from lab.trial import Outcome, run_trial
+from lab.run.pool import Stop
+from lab.subject.load import Subject, load
+from lab.trial.life import Outcome, run_trial
+from lab.trial.prepare import promises_of
 from lab.workloads.session_cells import RACERS
 
 pytestmark = pytest.mark.docker

@@ -19,7 +19,7 @@ from remains import left
 from lab.campaigns.cells_data import CELLS
 from lab.engine import images
 from lab.engine.client import connect
-from lab.subject import IMAGES
+from lab.subject.load import SUBJECTS
 
 pytestmark = pytest.mark.docker
 
@@ -37,7 +37,7 @@ fork-determinism = ["answer"]
 def of(where: Path, subject: str, points: str, bugs: tuple[str, ...] = ()) -> tuple[str, ...]:
     """A run of this store with these cells in its own journal mode, and these canaries; all else it does not offer."""
     tags = images.ensure(connect(), [subject, f"{subject}-verifier"], print)
-    home, mine = IMAGES / subject, where / "store"
+    home, mine = SUBJECTS / subject, where / "store"
     mine.mkdir()
     text = (home / "subject.toml").read_text()
     text = text.replace('"build:."', f'"{tags[subject]}"').replace(

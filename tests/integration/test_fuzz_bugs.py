@@ -13,14 +13,14 @@ from remains import left
 
 from lab.campaigns.frame import Request, checked
 from lab.campaigns.fuzz import Stage, build, stage
-from lab.crew import Stop
 from lab.fuzz.model import FuzzTrial
-from lab.fuzz.plan_file import plan_of
-from lab.fuzz.schedule import Draw
 from lab.fuzz.trial import FuzzOutcome, run_trial
 from lab.model import Kind, catches
-from lab.subject import Bug, load
-from lab.worker import Worker
+from lab.plan.plan_file import plan_of
+from lab.plan.schedule import Draw
+from lab.run.pool import Stop
+from lab.subject.load import Bug, load
+from lab.trial.worker import Worker
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(240)]
 

@@ -11,7 +11,6 @@ import tomllib
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import docker
@@ -20,11 +19,12 @@ import pytest
 from lab.engine import images
 from lab.engine.container import Container, Mount, Spec
 from lab.engine.stream import LineParser
+from lab.subject.load import SUBJECTS
 
 pytestmark = pytest.mark.docker
 
 DEADLINE_S = 60.0
-SUBJECT = tomllib.loads((Path(images.IMAGES) / "redis" / "subject.toml").read_text())["subject"]
+SUBJECT = tomllib.loads((SUBJECTS / "redis" / "subject.toml").read_text())["subject"]
 LIMITS = {"answer_ms": 2000, "timeout_ms": 3000, "up_s": 15, "settle_s": 5}
 Line = dict[str, Any]
 

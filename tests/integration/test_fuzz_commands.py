@@ -14,9 +14,9 @@ import pytest
 from command import Ended, Running, finished, folder, journal, lab, summary
 from remains import left
 
-from lab.fuzz import script
-from lab.fuzz.script import Script
 from lab.model import Json
+from lab.run import reproducer as script
+from lab.run.reproducer import Script
 
 pytestmark = pytest.mark.docker
 

@@ -12,12 +12,12 @@ from remains import left, left_by_trials
 
 from lab.campaigns.frame import Request, checked
 from lab.campaigns.fuzz import Stage, build, stage
-from lab.crew import Stop
 from lab.fuzz.model import FuzzTrial, Kill, Life, Limits, Op, Scenario
 from lab.fuzz.trial import FuzzOutcome, run_trial
 from lab.model import RECOVERS, Kind, Word
+from lab.run.pool import Stop
 from lab.storage.base import StorageLayer, Volume
-from lab.worker import Worker
+from lab.trial.worker import Worker
 
 pytestmark = pytest.mark.docker
 

@@ -40,7 +40,7 @@ def client() -> Iterator[docker.DockerClient]:
 
 @pytest.fixture(scope="module")
 def image(client: docker.DockerClient) -> str:
-    return images.ensure_folders(client, {"storage": images.IMAGES / "storage"}, print)["storage"]
+    return images.ensure_folders(client, {"storage": images.SYSTEM / "storage"}, print)["storage"]
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-VERIFIER = Path(__file__).resolve().parents[2] / "images" / "verifier"
+VERIFIER = Path(__file__).resolve().parents[2] / "images" / "system" / "verifier"
 sys.path.insert(0, str(VERIFIER))
 
 from verifier import cells, tree  # noqa: E402 - found by the path above

@@ -14,7 +14,7 @@ from typing import Any
 
 from kernel_process import IMAGES, PYTHON, Record
 
-CLIENTS = IMAGES / "clients" / "bin" / "clients"
+CLIENTS = IMAGES / "system" / "clients" / "bin" / "clients"
 DEADLINE_S = 10.0
 LIMITS = {"answer_ms": 200, "timeout_ms": 300, "up_s": 5, "settle_s": 0.2}
 

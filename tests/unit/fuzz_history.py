@@ -14,7 +14,7 @@ from typing import Any
 
 from kernel_process import IMAGES
 
-sys.path.insert(0, str(IMAGES / "verifier"))
+sys.path.insert(0, str(IMAGES / "system" / "verifier"))
 from verifier.fuzz import judge
 
 Json = dict[str, Any]

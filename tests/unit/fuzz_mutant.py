@@ -12,7 +12,7 @@ from pathlib import Path
 from fuzz_history import History, Judge, judge
 from kernel_process import IMAGES
 
-SOURCE = IMAGES / "verifier" / "verifier"
+SOURCE = IMAGES / "system" / "verifier" / "verifier"
 
 
 @dataclass(frozen=True)

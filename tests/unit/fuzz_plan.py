@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from lab.fuzz.plan_file import PlanFile
-from lab.fuzz.schedule import Draw
-from lab.subject import Bug, Hook
+from lab.plan.plan_file import PlanFile
+from lab.plan.schedule import Draw
+from lab.subject.load import Bug, Hook
 
 HOOKS = (
     Hook(name="chat.synced", meaning="a chat is durable", where="run"),

@@ -1,6 +1,7 @@
 """The driver of hermes-agent as real processes on the real wheels, with the real effect ledger, for its tests.
 
-The wheels come as those of the image come: by `images/hermes/wheels.txt`. Where they cannot be fetched the tests fail.
+The wheels come as those of the image come: by `images/subjects/hermes/wheels.txt`. Where they cannot be fetched the
+tests fail.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from kernel_process import DEADLINE_S, IMAGES, NONCE, PYTHON, LedgerService, Pro
 
 from lab.engine import wheels
 
-HERMES = IMAGES / "hermes"
-VIEWS_FILE = IMAGES / "hermes-verifier" / "views.toml"
+HERMES = IMAGES / "subjects" / "hermes"
+VIEWS_FILE = IMAGES / "subjects" / "hermes-verifier" / "views.toml"
 VIEWS: dict[str, str] = tomllib.loads(VIEWS_FILE.read_text())["views"]
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 IMAGES = Path(__file__).parents[2] / "images"
-KERNEL = IMAGES / "kernel"
+KERNEL = IMAGES / "subjects" / "kernel"
 # Compiled once for all tests of a session, and never beside the sources: those are an image's build context.
 _COMPILED = tempfile.TemporaryDirectory(prefix="kernel-pycache-")
 PYTHON = [sys.executable, "-I", "-S", "-X", f"pycache_prefix={_COMPILED.name}"]
@@ -31,7 +31,7 @@ class LedgerService:
         (folder / "sockets").mkdir()
         environment = {**os.environ, "LEDGER_SOCKETS": str(folder / "sockets"), "LEDGER_STORE": str(folder)}
         self._process = subprocess.Popen(
-            [*PYTHON, str(IMAGES / "ledger" / "ledger")],
+            [*PYTHON, str(IMAGES / "system" / "ledger" / "ledger")],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment,
         )  # fmt: skip
         self._ident = 0

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-VERIFIER = Path(__file__).resolve().parents[2] / "images" / "verifier"
+VERIFIER = Path(__file__).resolve().parents[2] / "images" / "system" / "verifier"
 sys.path.insert(0, str(VERIFIER))
 
 PREPARED = {

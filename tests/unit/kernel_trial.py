@@ -28,7 +28,7 @@ class Verifier:
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [*PYTHON, "-c", _VERIFY, str(IMAGES / "verifier"), "kernel"],
+            [*PYTHON, "-c", _VERIFY, str(IMAGES / "system" / "verifier"), "kernel"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={"LAB_DATA": "/"},
         )  # fmt: skip
         self._read()

@@ -16,7 +16,7 @@ from typing import Any
 
 from kernel_process import IMAGES, NONCE, PYTHON, LedgerService, Process, Record
 
-MUXD = IMAGES / "muxd"
+MUXD = IMAGES / "subjects" / "muxd"
 DEADLINE_S = 10.0
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from lab.fuzz.model import FuzzResult, FuzzTrial, Limits, Scenario
-from lab.fuzz.shrink import How
 from lab.model import Fact, Kind, Verdict, Word
+from lab.plan.shrink import How
 from lab.report.fuzz_data import FuzzBug, FuzzData, Short
 
 STORAGES = ("ext4", "tmpfs", "overlay")

@@ -7,7 +7,7 @@ import dataclasses
 import resource
 from collections.abc import Iterator
 
-from lab.record import Header, Record
+from lab.run.record import Header, Record
 
 HEADER = Header(
     run="20261130-101502-7f3a",

@@ -20,11 +20,11 @@ from typing import Any
 
 from kernel_process import IMAGES, NONCE, PYTHON, LedgerService, Process, Record
 
-sys.path.insert(0, str(IMAGES / "verifier"))
+sys.path.insert(0, str(IMAGES / "system" / "verifier"))
 from verifier.cells import judge
 
-SESSIONS = IMAGES / "sessions"
-VIEWS_FILE = IMAGES / "sessions-verifier" / "views.toml"
+SESSIONS = IMAGES / "subjects" / "sessions"
+VIEWS_FILE = IMAGES / "subjects" / "sessions-verifier" / "views.toml"
 VIEWS: dict[str, str] = tomllib.loads(VIEWS_FILE.read_text())["views"]
 MODES = ("delete", "wal", "truncate", "persist", "memory", "off")
 os.environ["VERIFIER_VIEWS"] = str(VIEWS_FILE)  # where the store's verifier image has them

@@ -15,10 +15,10 @@ from lab.campaigns.cells import CANARY_TRIES, OCCURRENCES_NIGHTLY, Leg, Options,
 from lab.campaigns.cells_data import CELLS, NIGHTLY_MODES
 from lab.engine.errors import LabError, UsageError
 from lab.model import ANSWER, CrashPoint, Hit, Kind, Trial, to_json
-from lab.plan import Plan
-from lab.prepare import promises_of, rules_of
-from lab.subject import Bug, Subject, load
-from lab.worker import Setting
+from lab.plan.points import Plan
+from lab.subject.load import Bug, Subject, load
+from lab.trial.prepare import promises_of, rules_of
+from lab.trial.worker import Setting
 from lab.workloads.session_cells import RACERS, TAIL
 
 LAYERS = ("ext4", "tmpfs")

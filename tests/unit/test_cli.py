@@ -17,18 +17,19 @@ import pytest
 from click.testing import CliRunner
 from run_folder import HEADER, new
 
-from lab import cli, cli_run
 from lab.campaigns import running
 from lab.campaigns.frame import Request
-from lab.cli_run import DEFAULT_MINUTES
+from lab.cli import main as cli
+from lab.cli import run as cli_run
+from lab.cli.run import DEFAULT_MINUTES
 from lab.engine.errors import EngineUnavailable, Interrupted, LabError, UsageError
 from lab.fuzz.model import Kill, Life, Limits, Scenario
-from lab.fuzz.script import Script
 from lab.fuzz.store import Bounds
 from lab.model import to_json
-from lab.record import RUNS, Record
+from lab.run.record import RUNS, Record
+from lab.run.reproducer import Script
 
-LAB = (sys.executable, "-c", "from lab.cli import main; main()")
+LAB = (sys.executable, "-c", "from lab.cli.main import main; main()")
 
 
 def lab(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from lab.engine.images import IMAGES
-from lab.fuzz.plan_file import plan_of
-from lab.subject import load
+from lab.plan.plan_file import plan_of
+from lab.subject.load import SUBJECTS, load
 
 ALWAYS = load("redis")
-EVERYSEC = load(str(IMAGES / "redis" / "everysec.toml"))
+EVERYSEC = load(str(SUBJECTS / "redis" / "everysec.toml"))
 
 
 def test_the_two_settings_of_redis_differ_in_their_sync_and_their_promises_alone() -> None:
@@ -23,7 +22,7 @@ def test_the_two_settings_of_redis_differ_in_their_sync_and_their_promises_alone
 
 def test_the_plan_of_redis_asks_for_what_its_adapter_maps_and_for_all_of_it() -> None:
     """An operation without an adapter would fail each trial; one without a weight would never be tried."""
-    source = (IMAGES / "redis-clients" / "redis.py").read_text()
+    source = (SUBJECTS / "redis-clients" / "redis.py").read_text()
     mapped = {line.split('"')[1] for line in source.splitlines() if line.startswith('    "') and ": lambda" in line}
 
     assert set(plan_of(ALWAYS).weights) == mapped

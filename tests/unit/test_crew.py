@@ -11,8 +11,8 @@ from typing import Any, cast
 
 import pytest
 
-from lab.crew import Crew, Stop
 from lab.engine.errors import Interrupted, LabError
+from lab.run.pool import Crew, Stop
 
 WAIT_S = 10
 

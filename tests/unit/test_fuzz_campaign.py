@@ -12,9 +12,9 @@ from report_fuzz_data import BUG, result
 
 from lab.campaigns.fuzz import _until, caught_by
 from lab.fuzz.model import FuzzTrial
-from lab.fuzz.schedule import groups
 from lab.fuzz.store import Bounds
 from lab.model import Word
+from lab.plan.schedule import groups
 
 
 def endless() -> Iterator[tuple[FuzzTrial, ...]]:

@@ -12,9 +12,9 @@ from fuzz_plan import HOOKS, STRIKES, WEIGHTS, plan
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lab.fuzz.generate import LATER_MS, OCCURRENCES, RECENT, SLOW_MS, START_MS, scenario
 from lab.fuzz.model import PAUSE, Kill, Op, Scenario
 from lab.model import from_json, to_json
+from lab.plan.scenarios import LATER_MS, OCCURRENCES, RECENT, SLOW_MS, START_MS, scenario
 
 MANY = [scenario(plan(), HOOKS, 7, number) for number in range(1, 61)]
 WRITES = {"draft/set": "text", "chat/rename": "title", "chat/set_mode": "mode", "outbox/send": "message",

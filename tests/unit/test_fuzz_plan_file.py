@@ -9,8 +9,8 @@ import pytest
 
 from lab.engine.errors import UsageError
 from lab.fuzz.model import Limits
-from lab.fuzz.plan_file import CUES, OPERATIONS, STRIKES, PlanFile, corpus_of, plan_of
-from lab.subject import IMAGES, Subject, load
+from lab.plan.plan_file import CUES, OPERATIONS, STRIKES, PlanFile, corpus_of, plan_of
+from lab.subject.load import SUBJECTS, Subject, load
 
 FUZZ = """
 adapter  = "jsonrpc"
@@ -189,7 +189,7 @@ def test_a_damaged_corpus_is_told_with_its_place(tmp_path: Path, old: str, new: 
     assert str(tmp_path / "corpus.toml") in str(caught.value)
 
 
-@pytest.mark.parametrize("path", sorted(IMAGES.glob("*/fuzz.toml")), ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("path", sorted(SUBJECTS.glob("*/fuzz.toml")), ids=lambda path: path.parent.name)
 def test_the_built_in_plans_are_read_and_name_what_their_daemon_serves(path: Path) -> None:
     """They are read by the same rules as a user's."""
     subject = load(path.parent.name)

@@ -12,8 +12,8 @@ from rich.console import Console
 
 from lab.campaigns.fuzz_replay import _line as replay_line
 from lab.fuzz.model import FuzzResult
-from lab.fuzz.shrink import How
 from lab.model import RECOVERS, Kind, Word
+from lab.plan.shrink import How
 from lab.report.fuzz import end_text, note_lines, trial_line, violation_line
 from lab.report.fuzz_data import FuzzData, Struck
 from lab.report.fuzz_progress import LineFuzz, LiveFuzz, PlainFuzz, fuzz_progress_for

@@ -6,11 +6,11 @@ from itertools import islice
 
 from fuzz_plan import bug, draw
 
-from lab.fuzz.generate import scenario
 from lab.fuzz.model import FuzzTrial
-from lab.fuzz.plan_file import Seed
-from lab.fuzz.schedule import groups
 from lab.model import Kind
+from lab.plan.plan_file import Seed
+from lab.plan.scenarios import scenario
+from lab.plan.schedule import groups
 
 CANARY, OTHER, QUIET = bug("listed-twice", 3, canary=True), bug("lock-file", 2, canary=True), bug("draft-late")
 CORPUS = (Seed(seed=3, number=9, found="a draft that was lost"), Seed(seed=7, number=2, found="a lock"))

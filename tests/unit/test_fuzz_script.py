@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from lab.engine.errors import UsageError
 from lab.fuzz.model import PAUSE, Kill, Life, Limits, Op, Scenario
-from lab.fuzz.script import Script, how, lines, parse, read, to_json
-from lab.fuzz.shrink import How, Shrunk
 from lab.model import from_json
+from lab.plan.shrink import How, Shrunk
+from lab.run.reproducer import Script, how, lines, parse, read, to_json
 
 OPS = (
     Op(3, 1, "chat/new", {"chat": "c1"}),

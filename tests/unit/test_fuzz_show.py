@@ -14,17 +14,17 @@ from fuzz_plan import plan
 from report_fuzz_data import BUG, NOTE, RUN, canary, data, green, result
 from run_folder import HEADER, new
 
-from lab import views
+from lab.cli import show as views
 from lab.engine.errors import LabError, UsageError
 from lab.fuzz import store
 from lab.fuzz.model import FuzzEvidence
 from lab.fuzz.store import Bounds
 from lab.fuzz.verdict import in_brief, judge
 from lab.model import Failure, Json, Look, Verdict, Word, to_json
-from lab.record import Record
 from lab.report.fuzz_show import CHATS_SHOWN, LIVES_SHOWN, OPERATIONS_SHOWN, show_run, show_trial
 from lab.report.show import UnknownTrial
-from lab.subject import Subject, load
+from lab.run.record import Record
+from lab.subject.load import Subject, load
 
 CHAT: Json = {"draft": "d2", "queue": ["p9"], "running": None, "log": [{"prompt": "p3", "outcome": "done"}],
               "watches": [], "title": None, "mode": None, "unread": False, "decisions": {}}  # fmt: skip

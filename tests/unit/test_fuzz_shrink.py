@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lab.fuzz.model import PAUSE, Kill, Life, Limits, Op, Scenario
-from lab.fuzz.shrink import Shrunk, shrink
+from lab.plan.shrink import Shrunk, shrink
 
 PLENTY = 5_000
 Broken = Callable[[Scenario], bool]

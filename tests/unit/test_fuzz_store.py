@@ -16,7 +16,7 @@ from lab.fuzz import store
 from lab.fuzz.store import Bounds
 from lab.fuzz.verdict import in_brief
 from lab.model import Kind, Verdict, Word, from_json
-from lab.record import Record
+from lab.run.record import Record
 
 BROKEN = Verdict(Word.VIOLATION, "lost", "drafts-durable", ("drafts-durable",), "end", DIFFERS, {"drafts-durable": 9})
 

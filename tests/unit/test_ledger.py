@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-LEDGER = Path(__file__).parents[2] / "images" / "ledger" / "ledger"
+LEDGER = Path(__file__).parents[2] / "images" / "system" / "ledger" / "ledger"
 DEADLINE_S = 10.0
 
 

@@ -12,14 +12,14 @@ from report_data import point_result
 from run_folder import HEADER, new
 from trial_evidence import good
 
-from lab import reports
 from lab.engine.errors import LabError, UsageError
-from lab.merge import merge_shards
 from lab.model import Hit, Kind, Trial, Verdict, Word, to_json
-from lab.plan import Plan, shard
-from lab.record import Record
-from lab.subject import load
-from lab.worker import Prepared
+from lab.plan.points import Plan, shard
+from lab.report import write as reports
+from lab.run.merge import merge_shards
+from lab.run.record import Record
+from lab.subject.load import load
+from lab.trial.worker import Prepared
 
 LAYERS = ("ext4", "tmpfs")
 RESULTS = {

@@ -31,7 +31,7 @@ from lab.model import (
     from_json,
     to_json,
 )
-from lab.plan import Census, FirstPoint, Plan
+from lab.plan.points import Census, FirstPoint, Plan
 
 WORDS = st.text(max_size=5)
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)

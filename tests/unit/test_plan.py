@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lab.model import CrashPoint, Hit, Kind, to_json
-from lab.plan import (
+from lab.plan.points import (
     CANARY_TRIES,
     EXHAUSTIVE_FIRST_POINTS,
     Census,
@@ -28,7 +28,7 @@ from lab.plan import (
     shard,
     unreached,
 )
-from lab.subject import Bug, CoverageTable, Hook
+from lab.subject.load import Bug, CoverageTable, Hook
 
 LAYERS = ("ext4", "tmpfs", "overlay")
 CLASSES = ("pure", "keyed", "once")

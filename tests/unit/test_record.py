@@ -13,9 +13,9 @@ from trial_evidence import good, twice_killed
 
 from lab.engine.errors import LabError, UsageError
 from lab.model import CrashPoint, Hit, Kind, Trial, Verdict, Word
-from lab.plan import Plan
-from lab.record import RUNS, Record, evidence_folder, new_run_id
-from lab.worker import Prepared
+from lab.plan.points import Plan
+from lab.run.record import RUNS, Record, evidence_folder, new_run_id
+from lab.trial.worker import Prepared
 
 
 @pytest.fixture(autouse=True)
@@ -119,7 +119,7 @@ def test_a_file_that_cannot_be_written_whole_keeps_what_was_there() -> None:
 
 HOLD = """
 import sys
-from lab.record import Record
+from lab.run.record import Record
 with Record.find(sys.argv[1]).locked():
     print("held", flush=True)
     sys.stdin.read()

@@ -33,16 +33,16 @@ from test_report_files import Elements
 from lab.campaigns.cells import Leg
 from lab.model import Evidence, Process, Verdict, Word
 from lab.model import to_json as to_plain
-from lab.plan import Plan
+from lab.plan.points import Plan
 from lab.report import html, junit, legs, markdown
 from lab.report.compare import compare
 from lab.report.console import end_text
 from lab.report.show import show_run, show_trial
 from lab.report.summary import summarise, to_json
 from lab.report.table import WIDTH
-from lab.stored import load
-from lab.subject import load as load_subject
-from lab.worker import Prepared
+from lab.run.load import load
+from lab.subject.load import load as load_subject
+from lab.trial.worker import Prepared
 
 ALL = [green, red, nightly, interrupted, nothing_offered, of_a_bug]
 

@@ -14,13 +14,13 @@ import pytest
 from run_folder import disk_full_after, new
 from trial_evidence import FIRST, SECOND, good, killed, twice_killed
 
-from lab import run
-from lab.crew import Crew, Stop
 from lab.engine.errors import LabError
 from lab.model import Kind, Result, Trial, Verdict, Word
-from lab.record import Record
-from lab.run import MAX_ERRORS_IN_A_ROW, in_brief, run_plan
-from lab.trial import Outcome
+from lab.run import scheduler as run
+from lab.run.pool import Crew, Stop
+from lab.run.record import Record
+from lab.run.scheduler import MAX_ERRORS_IN_A_ROW, in_brief, run_plan
+from lab.trial.life import Outcome
 
 LOST = Verdict(Word.VIOLATION, "lost", "durable", ("durable",))
 TWICE = Verdict(Word.VIOLATION, "twice", "once", ("once",))

@@ -18,7 +18,7 @@ from lab.workloads import FAMILIES
 from lab.workloads.session_cells import CELLS, JOURNAL_MODES, KIND, RACERS, TAIL, generate, outlasting, prepared
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "images" / "verifier"))
+sys.path.insert(0, str(ROOT / "images" / "system" / "verifier"))
 from verifier.cells import CELLS as JUDGED  # noqa: E402 - found by the path above
 from verifier.cells.properties import prefix_durability, rotation_atomicity  # noqa: E402
 

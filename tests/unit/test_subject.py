@@ -9,7 +9,7 @@ import pytest
 
 from lab.engine.errors import UsageError
 from lab.model import RECOVERS
-from lab.subject import IMAGES, Subject, hooks_of, load
+from lab.subject.load import IMAGES, SUBJECTS, Subject, hooks_of, load
 
 SUBJECT = """
 [subject]
@@ -112,7 +112,7 @@ def test_what_is_optional_may_be_left_out(tmp_path: Path) -> None:
     assert (subject.deadlines.ready, subject.deadlines.recovery) == (20, 30)
 
 
-@pytest.mark.parametrize("name", sorted(path.parent.name for path in IMAGES.glob("*/subject.toml")))
+@pytest.mark.parametrize("name", sorted(path.parent.name for path in SUBJECTS.glob("*/subject.toml")))
 def test_the_built_in_subjects_load_by_name(name: str) -> None:
     """They are read by the same rules as a user's."""
     subject = load(name)
@@ -318,7 +318,7 @@ def test_a_daemon_that_names_no_verifier_is_judged_by_the_oracle_with_its_audits
     """Planted: a daemon without audits; its trial in which nothing was done was a mere note."""
     verifier = load("muxd").verifier
     assert (verifier.command, verifier.audits) == (("verify", "fuzz"), ("machine-kept-up", "work-done"))
-    assert verifier.image == f"build:{IMAGES / 'verifier'}"
+    assert verifier.image == f"build:{IMAGES / 'system' / 'verifier'}"
 
 
 def test_only_a_daemon_can_do_without_a_verifier(tmp_path: Path) -> None:

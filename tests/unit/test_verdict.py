@@ -24,7 +24,7 @@ from trial_evidence import (
 )
 
 from lab.model import RECOVERS, CrashPoint, Evidence, Fact, Failure, Finding, Hit, LedgerCounts, Look, Process, Word
-from lab.verdict import count_ledger, judge
+from lab.trial.judge import count_ledger, judge
 
 
 @pytest.mark.parametrize("evidence", [good(), twice_killed(), probed()], ids=["one crash", "two crashes", "probe"])

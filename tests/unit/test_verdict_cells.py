@@ -23,7 +23,7 @@ from lab.model import (
     Word,
     catches,
 )
-from lab.verdict import judge
+from lab.trial.judge import judge
 
 AUDIT = "ran-in-mode"
 RACERS = 8

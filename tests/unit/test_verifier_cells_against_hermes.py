@@ -19,8 +19,10 @@ from kernel_process import DEADLINE_S, IMAGES, PYTHON, LedgerService, Record
 
 from lab.workloads.session_cells import generate
 
-sys.path.insert(0, str(IMAGES / "verifier"))
+sys.path.insert(0, str(IMAGES / "system" / "verifier"))
 from verifier import tree
+
+VERIFIER = IMAGES / "system" / "verifier"
 
 VERIFY = "import sys; sys.path.insert(0, sys.argv.pop(1)); from verifier.main import main; sys.exit(main(sys.argv[1:]))"
 SEED = 7
@@ -87,7 +89,7 @@ class Trial:
 
     def _judged(self) -> dict[str, list[str]]:
         done = subprocess.run(
-            [*PYTHON, "-c", VERIFY, str(IMAGES / "verifier"), "cells"], text=True, capture_output=True, check=True,
+            [*PYTHON, "-c", VERIFY, str(VERIFIER), "cells"], text=True, capture_output=True, check=True,
             input="".join(json.dumps(request) + "\n" for request in self._requests), timeout=DEADLINE_S,
             env={"LAB_DATA": "/", "VERIFIER_VIEWS": str(VIEWS_FILE)},
         )  # fmt: skip

@@ -23,8 +23,10 @@ from sessions_process import SESSIONS, VIEWS_FILE, Folder
 
 from lab.workloads.session_cells import CELLS, RACERS, generate, prepared
 
-sys.path.insert(0, str(IMAGES / "verifier"))
+sys.path.insert(0, str(IMAGES / "system" / "verifier"))
 from verifier import tree
+
+VERIFIER = IMAGES / "system" / "verifier"
 
 Json = dict[str, Any]
 
@@ -113,7 +115,7 @@ class Trial:
         """Every look in order by one verifier, as in a trial."""
         asked = "".join(json.dumps(request) + "\n" for request in self._requests)
         done = subprocess.run(
-            [*PYTHON, "-c", VERIFY, str(IMAGES / "verifier"), "cells"], input=asked, text=True, capture_output=True,
+            [*PYTHON, "-c", VERIFY, str(VERIFIER), "cells"], input=asked, text=True, capture_output=True,
             timeout=30, check=True, env={"LAB_DATA": "/", "VERIFIER_VIEWS": str(VIEWS_FILE)},
         )  # fmt: skip
         outcome = Outcome()

@@ -10,8 +10,9 @@ import pytest
 
 from lab.engine import images, wheels
 from lab.engine.errors import LabError
+from lab.subject.load import SUBJECTS
 
-HERMES = images.IMAGES / "hermes"
+HERMES = SUBJECTS / "hermes"
 PINNED = {"hermes_agent-0.19.0", "pyyaml-6.0.3"}
 NOWHERE = {"PIP_INDEX_URL": "http://127.0.0.1:9/", "PIP_EXTRA_INDEX_URL": "", "PIP_FIND_LINKS": "", "PIP_RETRIES": "0",
            "PIP_CONFIG_FILE": "/dev/null", "PIP_NO_INDEX": "0"}  # fmt: skip

@@ -1,0 +1,232 @@
+"""The command line: reads options, calls one function, turns what goes wrong into one line and an exit code.
+
+0 all passed · 1 a promise was broken · 2 not enough evidence · 3 the lab or the engine failed · 64 bad usage ·
+130 interrupted
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import docker.errors
+import requests
+
+from lab.cli.run import run, workers_option
+from lab.cli.screen import Screen, say
+from lab.engine.errors import Interrupted, LabError, UsageError
+
+USAGE_EXIT = 64
+INTERRUPTED_EXIT = 130
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def cli() -> None:
+    """Proves that a program keeps its promises when it dies: real containers, real SIGKILL, real filesystems."""
+
+
+@cli.command()
+def setup() -> None:
+    """Start an engine where there is none and it may, and build the images that are not up to date."""
+    from lab.cli.doctor import set_up
+
+    set_up(say)
+
+
+cli.add_command(run)
+
+
+@cli.group()
+def engine() -> None:
+    """The engine that `lab setup` started, if it did."""
+
+
+@engine.command("stop")
+def engine_stop() -> None:
+    """Stop it; an engine that was there before is left alone."""
+    from lab.engine.install import stop_engine
+
+    stop_engine(say)
+
+
+@cli.command()
+@click.argument("run_id", metavar="RUN")
+@click.option("-v", "--verbose", is_flag=True, help="One line for each trial.")
+def resume(run_id: str, verbose: bool) -> None:
+    """Finish a run that was stopped or killed."""
+    from lab.campaigns import running
+
+    sys.exit(running.resume(run_id, Screen(), verbose, say))
+
+
+@cli.command()
+@click.argument("run_id", metavar="RUN|SCRIPT")
+@click.argument("trial", type=int, required=False)
+@click.option("--times", default=1, show_default=True, type=click.IntRange(1, 1000))
+@click.option("--keep", is_flag=True, help="Leave its containers and volume to look into.")
+def replay(run_id: str, trial: int | None, times: int, keep: bool) -> None:
+    """Run one trial of a stored run again, or a script that a fuzz run has made; 0 if it ends as recorded."""
+    from lab.campaigns import running
+
+    sys.exit(running.replay(run_id, trial, times, keep, say))
+
+
+@cli.command()
+@click.argument("run_id", metavar="RUN")
+def verify(run_id: str) -> None:
+    """Judge again, without running a trial, what was kept whole of a run."""
+    from lab.run.rejudge import rejudge
+
+    sys.exit(rejudge(run_id, say))
+
+
+@cli.command()
+@click.argument("run_id", metavar="[RUN]", required=False)
+@click.argument("trial", type=int, required=False)
+def show(run_id: str | None, trial: int | None) -> None:
+    """List the runs, or show one, or one of its trials."""
+    from lab.cli import show as views
+
+    say(views.show(run_id, trial))
+
+
+@cli.command()
+@click.argument("run_id", metavar="RUN")
+def report(run_id: str) -> None:
+    """Write the reports of a run again: HTML, JUnit XML, Markdown, summary.json."""
+    from lab.report import write as reports
+    from lab.run.record import Record
+
+    sys.exit(reports.finish(Record.find(run_id), say))
+
+
+@cli.command()
+@click.argument("run_id", metavar="RUN")
+@click.argument("other", metavar="[RUN]", required=False)
+def compare(run_id: str, other: str | None) -> None:
+    """Layers of a run side by side, or two runs."""
+    from lab.cli import show as views
+
+    say(views.compare(run_id, other))
+
+
+@cli.command()
+@click.argument("out", type=click.Path(path_type=Path))
+@click.argument("run_ids", metavar="RUN...", nargs=-1, required=True)
+def merge(out: Path, run_ids: tuple[str, ...]) -> None:
+    """Merge the shards of one exhaustive run into the run OUT and judge it as a whole."""
+    from lab.run.merge import merge_shards
+
+    sys.exit(merge_shards(out, run_ids, say))
+
+
+@cli.command()
+@click.argument("subject")
+@click.option("--seed", default=1, show_default=True, type=click.IntRange(0))
+def hooks(subject: str, seed: int) -> None:
+    """The hook catalogue of a subject, with hits per workload for a seed."""
+    from lab.campaigns import catalogue
+
+    sys.exit(catalogue.print_hooks(subject, seed, say))
+
+
+@cli.command()
+@click.argument("subject")
+@click.option("--json", "as_json", is_flag=True, help="With the property that must catch each.")
+def bugs(subject: str, as_json: bool) -> None:
+    """The planted bugs of a subject, a name a line."""
+    from lab.subject.load import load
+
+    found = load(subject).bugs
+    if as_json:
+        say(json.dumps([{"name": b.name, "property": b.property, "meaning": b.meaning} for b in found], indent=1))
+    else:
+        say("\n".join(bug.name for bug in found))
+
+
+@cli.command()
+def doctor() -> None:
+    """Look at the engine: version, rights, each storage layer mounted once, space, images."""
+    from lab.cli.doctor import examine
+
+    sys.exit(examine(say))
+
+
+@cli.command()
+def gc() -> None:
+    """Remove what dead runs left on the engine, and only that."""
+    from lab.engine.client import connect
+    from lab.engine.gc import collect
+
+    gone = [(found.run, len(found.containers), len(found.volumes)) for found in collect(connect(), kept_too=True)]
+    for run_name, containers, volumes in gone:
+        say(f"gc       {run_name}: {containers} containers, {volumes} volumes removed")
+    if not gone:
+        say("gc       nothing of a dead run is here")
+
+
+@cli.command()
+@click.option("--trials", default=40, show_default=True, type=click.IntRange(4, 10_000))
+@workers_option
+@click.option("--json", "as_json", is_flag=True)
+def bench(trials: int, workers: int, as_json: bool) -> None:
+    """The lab's trial rate against the engine's own floor for as many container starts, in one run."""
+    from lab.cli.bench import measure
+
+    measure(trials, workers, as_json, say)
+
+
+def main() -> None:
+    """The entry point. No traceback for anything that a person can mend."""
+    sys.exit(_exit_code(_invoke))
+
+
+def _invoke() -> None:
+    # Not click's own main: it exits with 1, a broken promise, when the reader of a pipe goes away.
+    with cli.make_context("lab", sys.argv[1:]) as context:
+        cli.invoke(context)
+
+
+def _exit_code(command: Callable[[], Any]) -> int:
+    try:
+        command()
+    except LabError as error:
+        print(f"{_kind(error):<8} {error}", file=sys.stderr)
+        return error.exit_code
+    except (docker.errors.DockerException, requests.exceptions.RequestException) as error:
+        print(f"error    the Docker engine failed: {error}\n  `lab doctor` looks at it.", file=sys.stderr)
+        return LabError.exit_code
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except click.UsageError as error:
+        error.show()
+        return USAGE_EXIT
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        print("stopped", file=sys.stderr)
+        return INTERRUPTED_EXIT
+    except BrokenPipeError:
+        # The reader has gone. What is still buffered must go somewhere, or the interpreter complains at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return INTERRUPTED_EXIT
+    except OSError as error:
+        print(f"error    {error.strerror or error}{f': {error.filename}' if error.filename else ''}", file=sys.stderr)
+        return LabError.exit_code
+    except Exception:  # noqa: BLE001 - Python's own exit code would be 1, which says that a promise was broken
+        traceback.print_exc()
+        return LabError.exit_code
+    return 0
+
+
+def _kind(error: LabError) -> str:
+    if isinstance(error, UsageError):
+        return "usage"
+    return "stopped" if isinstance(error, Interrupted) else "error"

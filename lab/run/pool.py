@@ -1,0 +1,111 @@
+"""Workers side by side: each a thread with an engine client and a namespace holder of its own."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import TypeVar
+
+from lab.engine.errors import Interrupted
+from lab.storage.base import StorageLayer
+from lab.trial.worker import Services, Worker
+
+Task = TypeVar("Task")
+Done = TypeVar("Done")
+
+POLL_S = 0.25  # how often the main thread wakes up for signals
+
+
+class Stop:
+    """The user's wish to stop: `soon` finishes what runs, `now` ends every wait."""
+
+    def __init__(self) -> None:
+        self.soon = threading.Event()
+        self.now = threading.Event()
+
+    def ask(self) -> None:
+        """Called for each Ctrl-C: the first is `soon`, the second `now`."""
+        (self.now if self.soon.is_set() else self.soon).set()
+
+
+class Crew:
+    """A fixed number of workers. Made by `crew`, which releases them."""
+
+    def __init__(self, workers: list[Worker], stop: Stop) -> None:
+        self._workers = workers
+        self._stop = stop
+
+    @property
+    def size(self) -> int:
+        return len(self._workers)
+
+    def each(self, tasks: Iterable[Task], do: Callable[[Worker, Task], Done]) -> Generator[Done, None, None]:
+        """Do every task on some worker; results come as they are ready, in any order.
+
+        Stops taking tasks once the user wants to stop soon. The first exception of a task ends the others' queue, waits
+        for what runs, and is raised; Interrupted if the user wants to stop now. Closing it ends the queue as well.
+        """
+        waiting = iter(tasks)
+        lock = threading.Lock()
+        results: queue.Queue[tuple[Done | None, BaseException | None, bool]] = queue.Queue()
+        over = threading.Event()
+
+        def work(worker: Worker) -> None:
+            try:
+                while not over.is_set() and not self._stop.soon.is_set():
+                    with lock:
+                        task = next(waiting, None)
+                    if task is None:
+                        break
+                    results.put((do(worker, task), None, False))
+            except BaseException as error:  # noqa: BLE001 - it is raised again in the main thread
+                over.set()
+                results.put((None, error, False))
+            finally:
+                results.put((None, None, True))
+
+        threads = [threading.Thread(target=work, args=(w,), name=f"worker-{i}") for i, w in enumerate(self._workers)]
+        for thread in threads:
+            thread.start()
+        try:
+            yield from _collect(results, len(threads))
+        finally:
+            over.set()  # who takes the results may stop early: no worker may go on behind its back
+            for thread in threads:
+                thread.join()
+        if self._stop.now.is_set():
+            raise Interrupted("at once")
+
+    def all(self, tasks: Iterable[Task], do: Callable[[Worker, Task], Done]) -> list[Done]:
+        """`each` for work that is of use only as a whole, such as a census. Raises Interrupted if it is stopped."""
+        asked = list(tasks)
+        done = list(self.each(asked, do))
+        if len(done) < len(asked):
+            raise Interrupted("before the first trial")
+        return done
+
+
+def _collect(results: queue.Queue[tuple[Done | None, BaseException | None, bool]], running: int) -> Iterator[Done]:
+    first_error: BaseException | None = None
+    while running:
+        try:
+            done, error, ended = results.get(timeout=POLL_S)
+        except queue.Empty:
+            continue
+        if ended:
+            running -= 1
+        elif error is not None:
+            first_error = first_error or error
+        else:
+            yield done  # type: ignore[misc]
+    if first_error is not None:
+        raise first_error
+
+
+@contextmanager
+def crew(services: Services, layers: Mapping[str, StorageLayer], size: int, stop: Stop) -> Iterator[Crew]:
+    """`size` workers of a run."""
+    with ExitStack() as stack:
+        yield Crew([stack.enter_context(services.worker(n, layers, stop.now)) for n in range(1, size + 1)], stop)

@@ -1,0 +1,177 @@
+"""A scenario as a file that `lab replay` runs, and as lines for a person: what the shrinker leaves of a failure.
+
+The file is read by `lab replay`, perhaps years later and after an edit by hand: whatever is wrong with it is said in
+words, with its place.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pydantic
+
+from lab import model
+from lab.engine.errors import UsageError
+from lab.fuzz.model import PAUSE, Kill, Life, Limits, Op, Scenario
+from lab.model import Json
+from lab.plan.plan_file import OPERATIONS, LimitsTable
+from lab.plan.shrink import Shrunk
+from lab.report.table import LABEL, WIDTH, labelled
+from lab.report.text import one_line
+
+FORMAT = 1
+KIND = "crash-fuzz script"  # what tells it from any other JSON file with a format number
+MOMENTS = ("hook", "answer", "invoke", "start", "end")
+COUNTED = ("hook", "answer", "invoke")
+TODO = "`lab replay` takes a run and a trial's number, or a script that `lab run fuzz` wrote (docs/fuzz.md)."
+
+
+@dataclass(frozen=True)
+class Script:
+    """A scenario with all that it takes to run it again, and what broke then."""
+
+    __pydantic_config__: ClassVar[pydantic.ConfigDict] = pydantic.ConfigDict(extra="forbid")
+
+    scenario: Scenario
+    storage: str
+    property: str  # that broke
+    bug: str | None  # planted
+    subject: str  # as it was given: a name, or the path of a subject.toml
+    run: str  # where it was found
+    kind: str = KIND
+    format: int = FORMAT
+
+
+_READER = pydantic.TypeAdapter(Script)
+
+
+def to_json(script: Script) -> Json:
+    """The content of its file."""
+    return dict(model.to_json(script))
+
+
+def how(found: Shrunk) -> Json:
+    """The content of the file beside it: how it was found, for the reports."""
+    return dict(model.to_json(found.how))
+
+
+def read(path: Path) -> Script:
+    """The script of that file. Raises UsageError with the place and the reason."""
+    try:
+        text = path.read_text("utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}", TODO) from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is no script: it is not text", TODO) from error
+    return parse(text, path)
+
+
+def parse(text: str, path: Path) -> Script:
+    """The script in the text of a file. Raises UsageError with the place and the reason."""
+    _check_kind(path, text)
+    try:
+        script = _READER.validate_json(text, strict=True)
+    except pydantic.ValidationError as error:
+        said = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
+        raise UsageError(f"{path} is damaged:\n    " + "\n    ".join(said[:5]), TODO) from error
+    for wrong in _wrong(script.scenario):
+        raise UsageError(f"{path} is damaged: {wrong}", TODO)
+    return script
+
+
+def _check_kind(path: Path, text: str) -> None:
+    try:
+        data: Any = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path} is damaged: it is not JSON ({error})", TODO) from error
+    if not isinstance(data, dict) or data.get("kind") != KIND:
+        raise UsageError(f"{path} is no script of a crash fuzz", TODO)
+    if data.get("format") != FORMAT:
+        raise UsageError(
+            f"{path} has format {data.get('format')!r}, this lab reads format {FORMAT}",
+            "Run it with the lab that wrote it.",
+        )
+
+
+def _wrong(scenario: Scenario) -> list[str]:
+    """What the types cannot say; a file may have been edited by hand."""
+    operations = [op for life in scenario.lives for op in life.ops]
+    steps = [op.step for op in operations]
+    said = [f"step {step} is there twice" for step in sorted({s for s in steps if steps.count(s) > 1})]
+    said += [f"step {op.step}: no client {op.client}" for op in operations if not 1 <= op.client <= scenario.clients]
+    said += [f"step {op.step}: no operation {op.op!r}" for op in operations if op.op not in (*OPERATIONS, PAUSE)]
+    said += _wrong_limits(scenario.limits)
+    if not scenario.lives:
+        return ["it has no life"]
+    if scenario.lives[-1].kill is not None:
+        said.append("its last life is killed, so that nothing could be read back")
+    for number, life in enumerate(scenario.lives, 1):
+        if life.kill is None and number < len(scenario.lives):
+            said.append(f"life {number} has no kill, but another life follows")
+        elif life.kill is not None:
+            said += [f"the kill of life {number} {why}" for why in _wrong_kill(life.kill)]
+    return said
+
+
+def _wrong_limits(limits: Limits) -> list[str]:
+    """One that nobody can keep would be broken by every daemon."""
+    try:
+        LimitsTable(**model.to_json(limits))
+    except pydantic.ValidationError as error:
+        return [f"its limit {e['loc'][0]}: {e['msg']}" for e in error.errors()]
+    return [] if limits.answer_ms < limits.timeout_ms else ["its limit timeout_ms is not above answer_ms"]
+
+
+def _wrong_kill(kill: Kill) -> list[str]:
+    if kill.at not in MOMENTS:
+        return [f"is at {kill.at!r}, which is none of {', '.join(MOMENTS)}"]
+    said = ["names no hook"] if kill.at == "hook" and not kill.hook else []
+    said += ["needs a count from 1"] if kill.at in COUNTED and kill.n < 1 else []
+    return said + (["is before its place"] if kill.after_ms < 0 else [])
+
+
+def lines(script: Script, path: Path) -> list[str]:
+    """The script for a person, at most WIDTH columns but for a long path, which is to be copied."""
+    broke = f"{script.property} on {script.storage}, seed {script.scenario.name}"
+    planted = f", planted bug {script.bug}" if script.bug else ""
+    head = [
+        *labelled("script", str(path)),
+        *labelled("replay", f"lab replay {path}"),
+        *labelled("breaks", f"{broke}{planted}; found in run {script.run}"),
+    ]
+    return head + [_indented(line) for life in script.scenario.lives for line in _life(life, script.scenario)]
+
+
+def _indented(line: str) -> str:
+    """Under the text of a labelled line; cut if a value is long, the file has it whole."""
+    whole = " " * LABEL + line
+    return whole if len(whole) <= WIDTH else whole[: WIDTH - 1] + "…"
+
+
+def _life(life: Life, scenario: Scenario) -> list[str]:
+    """A life's operations with the numbers that a violation names, and how it ends."""
+    digits = max((len(str(op.step)) for li in scenario.lives for op in li.ops), default=1)
+    verb = max((len(op.op) for li in scenario.lives for op in li.ops), default=1)
+    said = [
+        f"{op.step:>{digits}}  {f'client {op.client}':<9} {op.op:<{verb}}  {arguments(op)}".rstrip() for op in life.ops
+    ]
+    if life.kill is None:
+        return [*said, "wait until it is idle, read everything back"]
+    return [*said, f"kill -9   at {life.kill}", "restart, read everything back"]
+
+
+def arguments(op: Op) -> str:
+    """`c1 p4 "reply 2"`: names as they are, texts in quotes, the rest by its key."""
+    if op.op == PAUSE:
+        return f"{op.args.get('ms')} ms"
+    return one_line(" ".join(_argument(key, value) for key, value in op.args.items()))
+
+
+def _argument(key: str, value: object) -> str:
+    if key in ("chat", "prompt", "message", "path"):
+        return str(value)
+    said = json.dumps(value, ensure_ascii=False)
+    return said if isinstance(value, str) else f"{key}={said}"

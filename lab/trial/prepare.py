@@ -1,0 +1,131 @@
+"""Makes the prepared state that every trial of a run starts from: a short workload, run to its end once.
+
+It is made on a tmpfs and taken out as an archive through the engine, so that every storage layer gets the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+from lab.engine.container import Container, Mount, Spec
+from lab.engine.errors import LabError, UsageError
+from lab.engine.services import LABEL_ROLE, SOCKETS
+from lab.engine.stream import LineParser
+from lab.model import Json, Promises
+from lab.subject.load import Subject
+from lab.trial.process import SubjectProcess, TrialEnded
+from lab.trial.worker import Prepared, Services, Worker, open_layers, workload_text
+from lab.workloads import FAMILIES
+
+NAME = "prepared"
+MAX_ARCHIVE_BYTES = 48 * 1024 * 1024  # of a volume of 64 MiB
+
+
+class Scripts(NamedTuple):
+    """The workloads of a campaign."""
+
+    prepared: Json  # worked to its end, it makes the state that every trial starts from
+    killed: tuple[Json, ...]
+
+
+def workloads(subject: Subject, seed: int, count: int) -> Scripts:
+    """The workload that prepares the state, and those that are killed: `count` of a family, or the subject's files."""
+    assert subject.workload is not None  # a daemon has none: `frame.checked`
+    if subject.workload.kind is not None:
+        family = FAMILIES[subject.workload.kind]
+        return Scripts(family.prepared(seed), tuple(family.generate(seed, index) for index in range(count)))
+    first, *rest = (_read(subject.folder / name) for name in subject.workload.files)
+    return Scripts(first, tuple(rest))
+
+
+def rules_of(workload: Json) -> Json:
+    """The ledger's rules of a workload: a family knows its own; a file of the subject's says them under "ledger"."""
+    family = FAMILIES.get(workload.get("kind", ""))
+    if family:
+        return dict(family.ledger_rules(workload))
+    rules = workload.get("ledger", {})
+    return {"decline": rules.get("decline", []), "lose_reply": rules.get("lose_reply", [])}
+
+
+def promises_of(subject: Subject, workload: Json) -> Promises:
+    """What a trial of this workload is judged by: a family may ask for some of the subject's promises only."""
+    family = FAMILIES.get(workload.get("kind", ""))
+    return family.promised(workload, subject.promises) if family else subject.promises
+
+
+def prepare(services: Services, worker: Worker, subject: Subject, image: str, workload: Json) -> Prepared:
+    """Run the workload on an empty volume to its end. Raises LabError with the subject's last words if it fails."""
+    table = subject.subject
+    name = f"lab-{services.run}-{NAME}"
+    layer = open_layers(services, ("tmpfs",), table.uid)["tmpfs"]
+    socket = services.ledger.request({"do": "open", "trial": name, "rules": rules_of(workload)})["socket"]
+    with ExitStack() as stack:
+        stack.callback(services.ledger.request, {"do": "close", "trial": name})
+        volume = layer.fresh(name)
+        stack.callback(layer.destroy, volume)
+
+        def spec(role: str, tag: str, command: tuple[str, ...], **more: object) -> Spec:
+            labels = {**services.labels, LABEL_ROLE: role}
+            network = f"container:{worker.holder}"
+            user = f"{table.uid}:{table.uid}"
+            return Spec(tag, command, f"{name}-{role}", labels, user, network, **more)  # type: ignore[arg-type]
+
+        keeper_spec = spec("keeper", services.images.base, ("cat",), mounts=[Mount(volume.name, table.data, True)])
+        keeper = Container(worker.client, keeper_spec, LineParser(), worker.stop)
+        stack.callback(keeper.remove)
+        keeper.start()
+        process = SubjectProcess(
+            worker.client,
+            spec(
+                "process",
+                image,
+                table.run,
+                memory_mb=table.memory_mb,
+                mounts=[Mount(volume.name, table.data), Mount(services.sockets_volume, SOCKETS, True)],
+                environment={"LAB_NONCE": NAME, "LAB_WORKLOAD": workload_text(workload), "LAB_LEDGER": str(socket)},
+            ),
+            number=1,
+            armed=None,
+            nonce=NAME,
+            data=table.data,
+            deadlines=subject.deadlines,
+            stop=worker.stop,
+        )
+        stack.callback(process.remove)
+        process.start()
+        try:
+            code = process.wait_exit(subject.deadlines.hook)
+        except TrialEnded as end:
+            raise LabError(f"{subject.name} did not finish the workload that prepares its state: {end.what}") from end
+        if code != 0:
+            raise LabError(
+                f"{subject.name} ended with exit code {code} while preparing its state{process.last_words()}",
+                f"Its command `{' '.join(table.run)}` must work a workload to its end on an empty volume.",
+            )
+        ledger = services.ledger.request({"do": "drain", "trial": name})["ledger"]
+        return Prepared(workload, ledger, _archive(worker, keeper, table.data))
+
+
+def _archive(worker: Worker, keeper: Container, data: str) -> bytes:
+    chunks, _ = worker.client.api.get_archive(keeper.ident, f"{data}/.")
+    archive = bytearray()
+    for chunk in chunks:
+        archive += chunk
+        if len(archive) > MAX_ARCHIVE_BYTES:
+            raise LabError(f"the prepared state is larger than {MAX_ARCHIVE_BYTES >> 20} MiB", "Prepare it with less.")
+    return bytes(archive)
+
+
+def _read(path: Path) -> Json:
+    try:
+        data = json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise UsageError(f"cannot read the workload {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise UsageError(f"the workload {path} is not JSON: {error}") from error
+    if not isinstance(data, dict):
+        raise UsageError(f"the workload {path} is not a JSON object")
+    return data
