@@ -15,12 +15,13 @@ from lab.engine.errors import EngineUnavailable
 from lab.engine.host import engine_lock, locked
 
 # What Podman 4.3.1 says of itself on Docker's /version, in part.
-PODMAN = b"""{"Platform": {"Name": "linux/amd64/debian-12"}, "Components": [{"Name": "Podman Engine", "Version": "4.3.1"}],
+PODMAN = b"""{"Platform": {"Name": "linux/amd64/debian-12"},
+"Components": [{"Name": "Podman Engine", "Version": "4.3.1"}],
 "Version": "4.3.1", "ApiVersion": "1.41", "MinAPIVersion": "1.24"}"""
 
 
 class Podman(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:  # noqa: N802 - the library's name
+    def do_GET(self) -> None:
         self.send_response(200)
         self.send_header("Content-Length", str(len(PODMAN)))
         self.end_headers()
