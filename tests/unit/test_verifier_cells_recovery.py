@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from cells_store import VERIFIER, VIEWS, Trial, facts, failed, trials
+from cells_store import VIEWS, Trial, facts, failed, trials
+from checkers import HARNESS
 from verifier import tree
 from verifier.main import Looks
 
@@ -256,7 +257,7 @@ def test_other_views_make_another_verifier(tmp_path: Path) -> None:
 
     (tmp_path / "verifier").mkdir()
     for module in ("__init__.py", "main.py", "tree.py"):
-        (tmp_path / "verifier" / module).write_bytes((VERIFIER / "verifier" / module).read_bytes())
+        (tmp_path / "verifier" / module).write_bytes((HARNESS / "verifier" / module).read_bytes())
     (tmp_path / "VERSION").write_text("stamped\n")
     without = version()
     (tmp_path / "views.toml").write_text(VIEWS)

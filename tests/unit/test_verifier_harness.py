@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kernel_states import VERIFIER, finished
+from checkers import PACKAGES, launch
+from kernel_states import finished
 from verifier import tree
 
-LAUNCH = (
-    f"import sys; sys.path.insert(0, {str(VERIFIER)!r}); from verifier.main import main; sys.exit(main(sys.argv[1:]))"
-)
+LAUNCH = launch(PACKAGES["kernel"])
 
 
 def verify(data: Path, *requests: Any, name: str = "kernel") -> list[dict[str, Any]]:
