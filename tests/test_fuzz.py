@@ -18,7 +18,8 @@ from remains import left
 
 from lab.engine.client import connect
 from lab.plan.plan_file import corpus_of
-from lab.subject.load import Subject, load
+from lab.subject.load import load
+from lab.subject.spec import Subject
 
 pytestmark = pytest.mark.docker
 

@@ -11,9 +11,8 @@ from lab.engine import images
 from lab.engine.client import connect
 from lab.engine.errors import LabError, StorageUnavailable
 from lab.engine.install import ensure_engine
-from lab.storage import LAYERS
-from lab.storage.base import Site
-from lab.trial.worker import Images, open_services
+from lab.storage import names
+from lab.trial.worker import Images, open_layers, open_services
 
 Say = Callable[[str], None]
 LOW_SPACE_BYTES = 2 * 1024**3  # images and records of a campaign with all evidence fit in it
@@ -39,10 +38,9 @@ def examine(say: Say) -> int:
     run = f"doctor-{uuid.uuid4().hex[:6]}"
     with open_services(client, run, Images(tags["base"], tags["storage"], tags["ledger"])) as services:
         say("agent    storage agent and ledger start, answer and end")
-        site = Site(client, services.agent, services.pool_volume, services.labels, UID)
-        for name, layer in LAYERS.items():
+        for name in names():
             try:
-                layer(site).probe()
+                open_layers(services, (name,), UID)
                 say(f"storage  {name}: mounted, written and unmounted")
             except StorageUnavailable as error:
                 say(f"storage  {name}: NOT HERE: {error.what}")

@@ -5,20 +5,22 @@ It is made on a tmpfs and taken out as an archive through the engine, so that ev
 
 from __future__ import annotations
 
-import json
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
+from lab.codec import SAID_DEPTH, parse
 from lab.engine.container import Container, Mount, Spec
 from lab.engine.errors import LabError, UsageError
-from lab.engine.services import LABEL_ROLE, SOCKETS
+from lab.engine.services import LABEL_ROLE
 from lab.engine.stream import LineParser
-from lab.model import Json, Promises
-from lab.subject.load import Subject
+from lab.files import read_given
+from lab.model import Json
+from lab.subject.spec import Subject
 from lab.trial.process import SubjectProcess, TrialEnded
-from lab.trial.worker import Prepared, Services, Worker, open_layers, workload_text
-from lab.workloads import FAMILIES
+from lab.trial.setting import WORKLOAD_BYTES, Prepared, workload_text
+from lab.trial.worker import Services, Worker, open_layers
+from lab.workloads import FAMILIES, rules_of
 
 NAME = "prepared"
 MAX_ARCHIVE_BYTES = 48 * 1024 * 1024  # of a volume of 64 MiB
@@ -41,29 +43,13 @@ def workloads(subject: Subject, seed: int, count: int) -> Scripts:
     return Scripts(first, tuple(rest))
 
 
-def rules_of(workload: Json) -> Json:
-    """The ledger's rules of a workload: a family knows its own; a file of the subject's says them under "ledger"."""
-    family = FAMILIES.get(workload.get("kind", ""))
-    if family:
-        return dict(family.ledger_rules(workload))
-    rules = workload.get("ledger", {})
-    return {"decline": rules.get("decline", []), "lose_reply": rules.get("lose_reply", [])}
-
-
-def promises_of(subject: Subject, workload: Json) -> Promises:
-    """What a trial of this workload is judged by: a family may ask for some of the subject's promises only."""
-    family = FAMILIES.get(workload.get("kind", ""))
-    return family.promised(workload, subject.promises) if family else subject.promises
-
-
 def prepare(services: Services, worker: Worker, subject: Subject, image: str, workload: Json) -> Prepared:
     """Run the workload on an empty volume to its end. Raises LabError with the subject's last words if it fails."""
     table = subject.subject
     name = f"lab-{services.run}-{NAME}"
     layer = open_layers(services, ("tmpfs",), table.uid)["tmpfs"]
-    socket = services.ledger.request({"do": "open", "trial": name, "rules": rules_of(workload)})["socket"]
     with ExitStack() as stack:
-        stack.callback(services.ledger.request, {"do": "close", "trial": name})
+        door = stack.enter_context(services.ledger.trial(worker.client, name, rules_of(workload), services.labels))
         volume = layer.fresh(name)
         stack.callback(layer.destroy, volume)
 
@@ -84,8 +70,8 @@ def prepare(services: Services, worker: Worker, subject: Subject, image: str, wo
                 image,
                 table.run,
                 memory_mb=table.memory_mb,
-                mounts=[Mount(volume.name, table.data), Mount(services.sockets_volume, SOCKETS, True)],
-                environment={"LAB_NONCE": NAME, "LAB_WORKLOAD": workload_text(workload), "LAB_LEDGER": str(socket)},
+                mounts=[Mount(volume.name, table.data), door.mount],
+                environment={"LAB_NONCE": NAME, "LAB_WORKLOAD": workload_text(workload), **door.environment},
             ),
             number=1,
             armed=None,
@@ -121,11 +107,11 @@ def _archive(worker: Worker, keeper: Container, data: str) -> bytes:
 
 def _read(path: Path) -> Json:
     try:
-        data = json.loads(path.read_text("utf-8"))
+        data = parse(read_given(path, WORKLOAD_BYTES), depth=SAID_DEPTH)
     except OSError as error:
         raise UsageError(f"cannot read the workload {path}: {error.strerror}") from error
     except ValueError as error:
-        raise UsageError(f"the workload {path} is not JSON: {error}") from error
+        raise UsageError(f"the workload {path} is not JSON that the lab takes: {error}") from error
     if not isinstance(data, dict):
         raise UsageError(f"the workload {path} is not a JSON object")
     return data

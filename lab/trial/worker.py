@@ -1,82 +1,27 @@
-"""What a trial needs around it: the setting that all trials of a campaign share, and the things that a worker owns.
-
-A setting is plain, picklable data. A worker has its own engine client and namespace holder; agent and ledger are the
-run's.
-"""
+"""What a worker owns: an engine client and a namespace holder of its own. Agent and ledger are the run's."""
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 
 import docker
 
 from lab.engine.client import connect
-from lab.engine.errors import UsageError
-from lab.engine.removal import remove_volume
+from lab.engine.gc import sweep
 from lab.engine.services import (
     LABEL_KEPT,
     LABEL_RUN,
-    SOCKETS,
+    Ledger,
     Service,
     effect_ledger,
     namespace_holder,
+    pool_volume,
     storage_agent,
 )
-from lab.model import Json, Promises
-from lab.storage import LAYERS
-from lab.storage.base import Site, StorageLayer
-from lab.subject.load import Subject
-
-WORKLOAD_BYTES = 100 * 1024  # Linux takes 128 KiB for one environment variable
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """The state that every trial starts from: a finished workload, what it left, and what the ledger saw of it."""
-
-    workload: Json
-    ledger: Json
-    archive: bytes  # a tar of the data folder, as the subject's user
-
-    @property
-    def told(self) -> Json:
-        """What the verifier is told of it."""
-        return {"workload": self.workload, "ledger": self.ledger}
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What all trials of a campaign share. Plain data."""
-
-    run: str
-    seed: int
-    subject: Subject
-    subject_image: str
-    verifier_image: str
-    workloads: tuple[Json, ...]
-    rules: tuple[Json, ...]  # of the ledger, per workload
-    promises: tuple[Promises, ...]  # that a trial of it is judged by, per workload
-    prepared: Prepared
-
-    @cached_property
-    def workload_texts(self) -> tuple[str, ...]:
-        """The workloads as the subject gets them, in `LAB_WORKLOAD`."""
-        return tuple(workload_text(w) for w in self.workloads)
-
-
-def workload_text(workload: Json) -> str:
-    """A workload as a subject gets it. Raises UsageError if it is longer than an environment variable may be."""
-    text = json.dumps(workload, sort_keys=True, separators=(",", ":"))
-    if len(text) > WORKLOAD_BYTES:
-        raise UsageError(
-            f"a workload has {len(text):,} bytes; at most {WORKLOAD_BYTES:,} fit", "Split it into several workloads."
-        )
-    return text
+from lab.storage import Backend, Provisioner, find
 
 
 @dataclass(frozen=True)
@@ -96,20 +41,16 @@ class Services:
     client: docker.DockerClient
     images: Images
     agent: Service
-    ledger: Service
-    sockets_volume: str
-    pool_volume: str
+    ledger: Ledger
     labels: Mapping[str, str]
 
     @contextmanager
-    def worker(self, number: int, layers: Mapping[str, StorageLayer], stop: threading.Event) -> Iterator[Worker]:
+    def worker(self, number: int, layers: Mapping[str, Provisioner], stop: threading.Event) -> Iterator[Worker]:
         """A worker with an engine client and a namespace holder of its own."""
         client = connect()
         try:
             with namespace_holder(client, self.run, self.images.base, number) as holder:
-                yield Worker(
-                    client, holder, layers, self.ledger, self.sockets_volume, self.images.base, self.labels, stop
-                )
+                yield Worker(client, holder, layers, self.ledger, self.images.base, self.labels, stop)
         finally:
             client.close()
 
@@ -120,9 +61,8 @@ class Worker:
 
     client: docker.DockerClient
     holder: str  # id of the container whose network namespace its trials share
-    layers: Mapping[str, StorageLayer]
-    ledger: Service
-    sockets_volume: str
+    layers: Mapping[str, Provisioner]
+    ledger: Ledger
     keeper_image: str  # has `sleep`
     labels: Mapping[str, str]
     stop: threading.Event  # set when the user wants to stop now
@@ -137,30 +77,16 @@ def open_services(client: docker.DockerClient, run: str, images: Images, *, kept
     """
     labels = {LABEL_RUN: run, **({LABEL_KEPT: "1"} if kept else {})}
     with ExitStack() as stack:
-        pool = stack.enter_context(_volume(client, f"lab-{run}-pool", labels, kept))
-        agent = stack.enter_context(storage_agent(client, run, images.storage, pool))
-        sockets = stack.enter_context(_volume(client, f"lab-{run}-sockets", labels, kept))
-        store = stack.enter_context(_volume(client, f"lab-{run}-store", labels, kept))
-        ledger = stack.enter_context(
-            effect_ledger(client, run, images.ledger, {sockets: SOCKETS, store: "/store"}, agent)
-        )
-        yield Services(run, client, images, agent, ledger, sockets, pool, labels)
+        stack.callback(sweep, client, run)
+        agent = stack.enter_context(storage_agent(client, run, images.storage, labels))
+        ledger = stack.enter_context(effect_ledger(client, run, images.ledger, labels, agent))
+        yield Services(run, client, images, agent, ledger, labels)
 
 
-@contextmanager
-def _volume(client: docker.DockerClient, name: str, labels: Mapping[str, str], kept: bool) -> Iterator[str]:
-    client.volumes.create(name, labels=dict(labels))
-    try:
-        yield name
-    finally:
-        if not kept:
-            remove_volume(client, name)
-
-
-def open_layers(services: Services, names: Sequence[str], uid: int) -> dict[str, StorageLayer]:
+def open_layers(services: Services, names: Sequence[str], uid: int) -> dict[str, Provisioner]:
     """The storage layers that were asked for, each tried once. Raises StorageUnavailable: none is skipped silently."""
-    site = Site(services.client, services.agent, services.pool_volume, services.labels, uid)
-    layers = {name: LAYERS[name](site) for name in names}
+    backend = Backend(services.client, services.agent, pool_volume(services.run), services.labels, uid)
+    layers = {name: Provisioner(find(name), backend) for name in names}
     for layer in layers.values():
         layer.probe()
     return layers

@@ -12,15 +12,16 @@ from typing import Any
 
 import docker
 import pytest
+from lab.campaigns.frame import Request, Stage, checked, new_stage
+from lab.trial.life import Outcome, run_trial
 from remains import left
 
 from lab.campaigns import cells
 from lab.campaigns.cells import Leg, Options
-from lab.campaigns.frame import Request, Stage, checked, new_stage
 from lab.model import Hit, Json, Kind, Trial, Word, catches
 from lab.run.pool import Stop
-from lab.subject.load import Subject, load
-from lab.trial.life import Outcome, run_trial
+from lab.subject.load import load
+from lab.subject.spec import Subject
 from lab.trial.prepare import promises_of
 from lab.workloads.session_cells import RACERS
 

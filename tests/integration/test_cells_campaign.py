@@ -16,10 +16,10 @@ import pytest
 from command import Running, assert_each_trial_once, finished, folder, journal, lab, summary
 from remains import left
 
-from lab.campaigns.cells_data import CELLS
 from lab.engine import images
 from lab.engine.client import connect
 from lab.subject.load import SUBJECTS
+from lab.workloads.cells import CELLS
 
 pytestmark = pytest.mark.docker
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-
 from lab.campaigns.frame import Request, checked, new_stage
-from lab.run.pool import Stop
 from lab.trial.life import take_census
+
+from lab.run.pool import Stop
 from lab.trial.prepare import workloads
 
 LAYERS = ("ext4", "tmpfs", "overlay")

@@ -9,17 +9,18 @@ from dataclasses import replace
 
 import docker
 import pytest
-from remains import left
-
 from lab.campaigns.frame import Request, checked
-from lab.campaigns.fuzz import Stage, build, stage
 from lab.fuzz.model import FuzzTrial
 from lab.fuzz.trial import FuzzOutcome, run_trial
+from remains import left
+
+from lab.campaigns.fuzz import Stage, build, stage
 from lab.model import Kind, catches
 from lab.plan.plan_file import plan_of
 from lab.plan.schedule import Draw
 from lab.run.pool import Stop
-from lab.subject.load import Bug, load
+from lab.subject.load import load
+from lab.subject.spec import Bug
 from lab.trial.worker import Worker
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(240)]

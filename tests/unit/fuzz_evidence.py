@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from trial_evidence import LINE
-
 from lab.fuzz.model import FuzzEvidence, FuzzTrial, Kill, Life, Limits, Op, Scenario
 from lab.fuzz.verdict import unnoted
+from trial_evidence import LINE
+
 from lab.model import Fact, Finding, Hit, Json, Kind, Look, Phase, Process
 
 PROMISES = {"drafts-durable": ("sigkill",), "prompts-once": ("sigkill",), "outbox-once": ("powercut",)}

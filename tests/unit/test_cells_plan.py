@@ -12,13 +12,14 @@ from typing import Any, cast
 import pytest
 
 from lab.campaigns.cells import CANARY_TRIES, OCCURRENCES_NIGHTLY, Leg, Options, make_plan, scripts, store_cells
-from lab.campaigns.cells_data import CELLS, NIGHTLY_MODES
 from lab.engine.errors import LabError, UsageError
 from lab.model import ANSWER, CrashPoint, Hit, Kind, Trial, to_json
 from lab.plan.points import Plan
-from lab.subject.load import Bug, Subject, load
+from lab.subject.load import load
+from lab.subject.spec import Bug, Subject
 from lab.trial.prepare import promises_of, rules_of
 from lab.trial.worker import Setting
+from lab.workloads.cells import CELLS, NIGHTLY_MODES
 from lab.workloads.session_cells import RACERS, TAIL
 
 LAYERS = ("ext4", "tmpfs")

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 import pytest
 from fuzz_plan import draw
+from lab.fuzz.model import FuzzTrial
+from lab.fuzz.store import Bounds
 from report_fuzz_data import BUG, result
 
 from lab.campaigns.fuzz import _until, caught_by
-from lab.fuzz.model import FuzzTrial
-from lab.fuzz.store import Bounds
 from lab.model import Word
 from lab.plan.schedule import groups
 

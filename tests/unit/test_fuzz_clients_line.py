@@ -9,10 +9,10 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-
-from lab.engine.errors import DeadlinePassed
 from lab.fuzz import clients
 from lab.fuzz.clients import MAX_LINE_BYTES, MAX_LINES, Clients, History
+
+from lab.engine.errors import DeadlinePassed
 from lab.model import Json
 
 

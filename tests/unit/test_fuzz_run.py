@@ -13,13 +13,13 @@ from typing import Any, cast
 import pytest
 from fuzz_evidence import DIFFERS, good, look, scenario
 from fuzz_plan import bug
-from run_folder import new
-
-from lab.engine.errors import LabError
 from lab.fuzz import run, store
 from lab.fuzz.model import FuzzResult, FuzzTrial, Scenario
 from lab.fuzz.run import MAX_CANDIDATES, MAX_ERRORS_IN_A_ROW, REPLAYS, breaks, run_groups, shrunk
 from lab.fuzz.trial import FuzzOutcome
+from run_folder import new
+
+from lab.engine.errors import LabError
 from lab.model import RECOVERS, Fact, Failure, Kind, Verdict, Word
 from lab.run.pool import Crew, Stop
 from lab.run.record import Record

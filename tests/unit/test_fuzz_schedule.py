@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import islice
 
 from fuzz_plan import bug, draw
-
 from lab.fuzz.model import FuzzTrial
+
 from lab.model import Kind
 from lab.plan.plan_file import Seed
 from lab.plan.scenarios import scenario

@@ -20,10 +20,10 @@ from fuzz_evidence import (
     with_life,
     with_look,
 )
-from trial_evidence import LINE, WRONG_LINE
-
 from lab.fuzz.model import FuzzEvidence, Kill
 from lab.fuzz.verdict import in_brief, judge, waits_ms
+from trial_evidence import LINE, WRONG_LINE
+
 from lab.model import RECOVERS, Failure, Finding, Hit, Kind, Verdict, Word, catches
 
 REFUSED = Failure(Word.VIOLATION, "up", "it refused to start (exit code 75)")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from lab.trial.life import Outcome
 from run_folder import disk_full_after, new
 from trial_evidence import FIRST, SECOND, good, killed, twice_killed
 
@@ -20,7 +21,6 @@ from lab.run import scheduler as run
 from lab.run.pool import Crew, Stop
 from lab.run.record import Record
 from lab.run.scheduler import MAX_ERRORS_IN_A_ROW, in_brief, run_plan
-from lab.trial.life import Outcome
 
 LOST = Verdict(Word.VIOLATION, "lost", "durable", ("durable",))
 TWICE = Verdict(Word.VIOLATION, "twice", "once", ("once",))
