@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from faults.base import Fault, Target
+from faults.base import Fault, Site
+from lab.storage import Layer
 
 
 class SigKill(Fault):
     name: ClassVar[str] = "sigkill"
     loses_page_cache: ClassVar[bool] = False
 
-    def strike(self, target: Target) -> None:
-        """Kill the subject that stands at its hook and wait until it is really gone."""
-        target.kill()
-        target.wait_until_gone()
+    def available(self, layer: Layer) -> str | None:
+        return None
+
+    def strike(self, site: Site) -> None:
+        """Kill the process that stands at its crash point; return once it is really gone."""
+        site.process.kill()
+        site.process.wait_until_gone()
 
 
 FAULT = SigKill()

@@ -26,8 +26,7 @@ from lab.run.load import recorded_subject
 from lab.run.pool import Crew, Stop, crew
 from lab.run.record import Header, Record, new_run_id
 from lab.run.scheduler import run_plan
-from lab.storage import LAYERS
-from lab.storage.base import StorageLayer
+from lab.storage import Provisioner, find
 from lab.subject.load import Subject
 from lab.subject.load import load as load_subject
 from lab.trial.prepare import Scripts, prepare, promises_of, rules_of
@@ -56,7 +55,7 @@ class Stage:
 
     setting: Setting
     services: Services
-    layers: Mapping[str, StorageLayer]
+    layers: Mapping[str, Provisioner]
     crew: Crew
 
 
@@ -232,6 +231,5 @@ def checked(request: Request) -> Subject:
     if len(set(request.storages)) != len(request.storages):
         raise UsageError("a storage layer is named twice")
     for name in request.storages:
-        if name not in LAYERS:
-            raise UsageError(f"no storage layer {name!r}", f"There are: {', '.join(LAYERS)}.")
+        find(name)
     return subject

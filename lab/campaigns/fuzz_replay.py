@@ -19,6 +19,7 @@ from lab.fuzz.model import CAMPAIGN, FuzzResult, FuzzTrial
 from lab.fuzz.run import breaks
 from lab.fuzz.trial import FuzzOutcome, run_trial
 from lab.model import Kind, Verdict, Word
+from lab.plan.plan_file import plan_of
 from lab.plan.schedule import Draw
 from lab.report.table import labelled
 from lab.report.text import one_line
@@ -62,6 +63,7 @@ def replay_script(path: Path, times: int, say: Say) -> int:
     script = scripts.read(path)
     request = Request(CAMPAIGN, script.subject, script.scenario.seed, (script.storage,), 1, keep_evidence=True)
     subject = frame.checked(replace(request, bug=script.bug))
+    scripts.check_operations(script, plan_of(subject), path)
     hooks = {hook.name for hook in subject.hooks}
     for kill in script.scenario.kills:
         if kill.at == "hook" and kill.hook not in hooks:

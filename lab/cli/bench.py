@@ -17,16 +17,16 @@ from lab.campaigns.frame import Request, checked, interruptible, new_stage
 from lab.campaigns.matrix import WORKLOADS
 from lab.engine.container import Container, Mount, Spec
 from lab.engine.errors import LabError
-from lab.engine.services import LABEL_ROLE, SOCKETS
+from lab.engine.services import LABEL_ROLE, LABEL_RUN, SOCKETS, pool_volume
 from lab.engine.stream import LineParser
 from lab.model import Kind, Trial, Word
 from lab.plan.points import FirstPoint
 from lab.run.pool import Crew
+from lab.storage import DEFAULT
 from lab.trial.life import run_trial, take_census
 from lab.trial.prepare import workloads
 from lab.trial.worker import Setting, Worker
 
-LAYERS = ("ext4", "tmpfs", "overlay")
 BLOCKS = 4  # floor and lab take turns, so that a machine whose speed drifts slows both
 STARTS = 3  # containers of a trial with one crash
 WAIT_S = 30.0
@@ -34,7 +34,7 @@ WAIT_S = 30.0
 
 def measure(trials: int, workers: int, as_json: bool, say: Callable[[str], None]) -> None:
     """Print both rates and their ratio. Raises LabError if a trial does not pass: a rate of failures says nothing."""
-    request = Request("bench", "kernel", 1, LAYERS, workers, keep_evidence=False)
+    request = Request("bench", "kernel", 1, DEFAULT, workers, keep_evidence=False)
     quiet: Callable[[str], None] = (lambda _: None) if as_json else say
     floor_s = lab_s = 0.0
     subject = checked(request)
@@ -71,7 +71,7 @@ def _points(worker: Worker, workload: int, setting: Setting) -> list[FirstPoint]
 def _spread(points: list[FirstPoint], count: int) -> list[Trial]:
     """`count` single-crash trials, evenly over the census and in turn over the layers."""
     chosen = [points[i * len(points) // count] for i in range(count)]
-    return [Trial(i + 1, Kind.POINT, LAYERS[i % len(LAYERS)], p.workload, (p.point,)) for i, p in enumerate(chosen)]
+    return [Trial(i + 1, Kind.POINT, DEFAULT[i % len(DEFAULT)], p.workload, (p.point,)) for i, p in enumerate(chosen)]
 
 
 def _timed(crew: Crew, block: list[Trial], do: Callable[[Worker, Trial], None]) -> float:
@@ -106,5 +106,5 @@ def _spec(worker: Worker, image: str) -> Spec:
         labels={**worker.labels, LABEL_ROLE: "floor"},
         user="1000:1000",
         network=f"container:{worker.holder}",
-        mounts=[Mount(worker.sockets_volume, path, read_only=True) for path in ("/data", SOCKETS)],
+        mounts=[Mount(pool_volume(worker.labels[LABEL_RUN]), path, read_only=True) for path in ("/data", SOCKETS)],
     )

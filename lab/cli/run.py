@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lab.cli.screen import Screen, say
+from lab.storage import DEFAULT
 
 if TYPE_CHECKING:
     from lab.campaigns.frame import Request
@@ -47,7 +48,7 @@ def _number(context: click.Context, parameter: click.Parameter, value: float | N
 
 
 storage_option = click.option(
-    "--storage", "storages", default="ext4,tmpfs,overlay", envvar="LAB_STORAGE", show_default=True, callback=_names
+    "--storage", "storages", default=",".join(DEFAULT), envvar="LAB_STORAGE", show_default=True, callback=_names
 )
 seed_option = click.option("--seed", envvar="LAB_SEED", type=click.IntRange(0), help="Repeats a run.  [default: drawn]")
 workers_option = click.option(

@@ -6,6 +6,8 @@ The engine is found as the `docker` command finds it: DOCKER_HOST, then the curr
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from typing import Any
 
 import docker
 import docker.errors
@@ -29,12 +31,27 @@ def connect() -> docker.DockerClient:
             f"the Docker engine speaks API {version}; the lab needs {MIN_API[0]}.{MIN_API[1]} or newer",
             "Update it to Docker 20.10 or newer.",
         )
+    if other := _other_engine(client.version()):
+        raise EngineUnavailable(
+            f"the engine at {_where()} is {other}, which the lab does not support; it needs Docker itself"
+        )
     return client
+
+
+def _other_engine(version: Mapping[str, Any]) -> str | None:
+    """The name and version of an engine that speaks Docker's API and is none, by its own version answer."""
+    parts = [(str(part.get("Name")), str(part.get("Version"))) for part in version.get("Components") or ()]
+    parts.append((str((version.get("Platform") or {}).get("Name")), str(version.get("Version"))))
+    return next((f"Podman {number}" for name, number in parts if "podman" in name.lower()), None)
+
+
+def _where() -> str:
+    return os.environ.get("DOCKER_HOST", "the default socket")
 
 
 def _diagnose(error: str) -> tuple[str, str]:
     """What failed and what to do, from the SDK's nested message."""
-    where = os.environ.get("DOCKER_HOST", "the default socket")
+    where = _where()
     if "Permission denied" in error or "EACCES" in error:
         return (
             f"no permission on the Docker engine's socket ({where})",

@@ -6,7 +6,6 @@ no new privileges, a plain user, limits on memory and processes, and no log on t
 
 from __future__ import annotations
 
-import contextlib
 import math
 import threading
 from collections.abc import Mapping, Sequence
@@ -21,9 +20,15 @@ import requests
 from docker.types import LogConfig
 
 from lab.engine.errors import DeadlinePassed, ImageMissing, LabError
+from lab.engine.removal import discard_container
 from lab.engine.stream import Parser, Stream
 
 PIDS_LIMIT = 128  # a subject of the cells runs 8 racers; far above what an honest program needs, far below a fork bomb
+# One CPU for each container of a trial: what an honest subject of one thread can use, and all that a fork bomb gets.
+# As a quota, not as `nano_cpus`: where the engine's kernel has no quotas, it is ignored and not refused.
+CPU_PERIOD_US = 100_000
+CPU_QUOTA_US = 100_000
+CPU_SHARES = 512  # half of a service's: agent and ledger answer in time however busy the subjects are
 
 
 @dataclass(frozen=True)
@@ -78,6 +83,7 @@ class Container:
         `stop` is set when the user wants to stop now: it ends every wait on this container with Interrupted. `changed`
         is shared with another container's stream, if one wait must see both.
         """
+        self._client = client
         self._api = client.api
         self.spec = spec
         self.parser = parser
@@ -138,10 +144,9 @@ class Container:
         return "\n".join("  ".join(row) for row in [rows["Titles"], *rows["Processes"]])
 
     def remove(self) -> None:
-        """Close the stream and remove the container, running or not. Raises only if the engine cannot be reached."""
+        """Close the stream and remove the container, running or not. Does not raise; see `lab.engine.removal`."""
         self.stream.close()
-        with contextlib.suppress(docker.errors.NotFound):
-            self._api.remove_container(self.ident, force=True, v=True)
+        discard_container(self._client, self.ident)
 
 
 def hardened(spec: Spec) -> dict[str, Any]:
@@ -155,6 +160,9 @@ def hardened(spec: Spec) -> dict[str, Any]:
         "mem_limit": f"{spec.memory_mb}m",
         "memswap_limit": f"{spec.memory_mb}m",
         "pids_limit": PIDS_LIMIT,
+        "cpu_period": CPU_PERIOD_US,
+        "cpu_quota": CPU_QUOTA_US,
+        "cpu_shares": CPU_SHARES,
         "tmpfs": {"/tmp": f"size={spec.tmp_mb}m,mode=1777"},
         "log_config": LogConfig(type="none"),
         **spec.extra_host_config,
@@ -165,31 +173,29 @@ def hardened(spec: Spec) -> dict[str, Any]:
 class HostProcess:
     """A process on this machine that is proven to be a container's: its cgroup names the container."""
 
-    pid: int
-    created: float
+    process: psutil.Process
 
     @classmethod
     def of(cls, container: Container, pid: int) -> HostProcess | None:
         """None where that cannot be shown: the engine may be in a VM, or on another machine, with pids of its own."""
         try:
-            if container.ident not in Path(f"/proc/{pid}/cgroup").read_text():
-                return None
-            return cls(pid, psutil.Process(pid).create_time())
+            process = psutil.Process(pid)
+            # Read only now: had the pid been given to another process before, that one's cgroup would say so.
+            return cls(process) if container.ident in Path(f"/proc/{pid}/cgroup").read_text() else None
         except (OSError, psutil.Error):
             return None
 
     def alive(self) -> bool:
         """It runs: it is there, it is the same process, and it is not a zombie."""
         try:
-            process = psutil.Process(self.pid)
-            return process.create_time() == self.created and process.status() != psutil.STATUS_ZOMBIE
+            return self.process.is_running() and self.process.status() != psutil.STATUS_ZOMBIE
         except psutil.NoSuchProcess:
             return False
 
     def mount_line(self, path: str) -> str | None:
         """Its own line of mountinfo for a mount point, or None."""
         try:
-            lines = Path(f"/proc/{self.pid}/mountinfo").read_text().splitlines()
+            lines = Path(f"/proc/{self.process.pid}/mountinfo").read_text().splitlines()
         except OSError:
             return None
         return next((line for line in lines if line.split(" ")[4] == path), None)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -33,6 +34,14 @@ def state_folder() -> Path:
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "crashlab"
 
 
+def engine_lock(engine_id: str, purpose: str) -> Path:
+    """The path of a lock that all labs on this machine share that use one engine, whoever runs them.
+
+    `engine_id` is the engine's own: `client.info()["ID"]`.
+    """
+    return Path("/tmp") / f"crashlab-{re.sub('[^A-Za-z0-9]+', '-', engine_id)}-{purpose}.lock"
+
+
 @contextmanager
 def locked(path: Path, wait_s: float, say: Say) -> Iterator[None]:
     """Hold an exclusive lock on `path`; says so once if it must wait. Raises DeadlinePassed.
@@ -40,9 +49,10 @@ def locked(path: Path, wait_s: float, say: Say) -> Iterator[None]:
     The kernel lets go of it when its holder dies, so that no stale lock is ever left.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as file:
+    descriptor = _open_lock(path)
+    try:
         until, waiting = time.monotonic() + wait_s, False
-        while not _try_lock(file.fileno()):
+        while not _try_lock(descriptor):
             if time.monotonic() > until:
                 raise DeadlinePassed(f"another lab has held {path} for {wait_s:.0f} s", f"See who: `fuser -v {path}`.")
             if not waiting:
@@ -50,6 +60,23 @@ def locked(path: Path, wait_s: float, say: Say) -> Iterator[None]:
                 waiting = True
             time.sleep(LOCK_POLL_S)
         yield
+    finally:
+        os.close(descriptor)
+
+
+def _open_lock(path: Path) -> int:
+    """A descriptor of a lock file, which is made if there is none. In a folder that all may write, no link is followed.
+
+    To lock it is enough to read it; and a kernel that protects such folders lets nobody open another's with O_CREAT.
+    """
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+    while True:
+        with contextlib.suppress(FileNotFoundError):
+            return os.open(path, flags)
+        with contextlib.suppress(FileExistsError):  # another lab has just made it
+            descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o644)
+            os.fchmod(descriptor, 0o644)  # whatever our umask: the lock is everybody's
+            return descriptor
 
 
 def _try_lock(descriptor: int) -> bool:

@@ -2,8 +2,8 @@
 
 A tag carries its content's digest, `lab/<folder>:<12 hex>`: what is up to date is not built again, two checkouts never
 overwrite each other's images, and a run's record says exactly what ran. A Dockerfile that begins with `ARG BASE` and
-`FROM ${BASE}` stands on the lab's own base (images/system/base); one with `ARG VERIFIER` and `FROM ${VERIFIER}` on the
-lab's verifier, whose harness it uses; one with `CLIENTS` on the fuzz campaign's clients, to which it adds an adapter.
+`FROM ${BASE}` stands on the lab's own base (images/system/base); `BELOW` has the other images of the lab's that a
+Dockerfile can stand on in the same way, such as the harness of the checkers.
 The wheels that a `wheels.txt` pins lie in `wheels/` of a build. Built through the classic API, without BuildKit.
 """
 
@@ -26,11 +26,17 @@ from docker.utils.build import exclude_paths
 
 from lab.engine import base, wheels
 from lab.engine.errors import ImageBuildFailed, ImageMissing, UsageError
-from lab.engine.host import Say, locked, state_folder
+from lab.engine.host import Say, engine_lock, locked
 
 SYSTEM = Path(__file__).resolve().parents[2] / "images" / "system"  # the lab's own
 BASE = SYSTEM / "base"
-BELOW = re.compile(r"^ARG\s+(BASE|VERIFIER|CLIENTS)\b", re.MULTILINE)  # what of ours a Dockerfile stands on
+BELOW = {  # what of ours a Dockerfile can stand on: its argument, and the folder of SYSTEM
+    "BASE": "base",
+    "VERIFIER": "checkers/base",  # the harness of every checker
+    "CELLS": "checkers/cells",  # the checker of session stores, which lacks only a store's views
+    "CLIENTS": "clients",  # of the fuzz campaign, to which an adapter is added
+}
+STANDS_ON = re.compile(rf"^ARG\s+({'|'.join(BELOW)})\b", re.MULTILINE)
 BUILD = "build:"  # how a subject.toml says that its image is a folder
 DIGEST_HEX = 12  # 48 bits: no two contents of one name will ever meet by chance
 LAST_LINES = 20  # of a failed build, for a person
@@ -59,8 +65,8 @@ class Context:
 
     @property
     def below(self) -> str | None:
-        """The argument by which it asks for an image of the lab's to stand on; that image's folder in lower case."""
-        found = BELOW.search(self.dockerfile)
+        """The argument by which it asks for an image of the lab's to stand on; `BELOW` has that image's folder."""
+        found = STANDS_ON.search(self.dockerfile)
         return found[1] if found else None
 
     def tag(self, below_id: str = "") -> str:
@@ -76,9 +82,15 @@ def read_context(folder: Path) -> Context:
     ignore = folder / ".dockerignore"
     patterns = [*IGNORED, *(ignore.read_text().splitlines() if ignore.is_file() else ())]
     patterns = [p.strip() for p in patterns if p.strip() and not p.startswith("#")]
-    name = re.sub(r"[^a-z0-9]+", "-", folder.resolve().name.lower()).strip("-") or "image"
     names = sorted(exclude_paths(str(folder), patterns))
-    return Context(name, folder, dockerfile.read_text(), _tar(folder, names))
+    return Context(_name(folder), folder, dockerfile.read_text(), _tar(folder, names))
+
+
+def _name(folder: Path) -> str:
+    """A folder's last name, as an image may have it; of one of the lab's own its path, so that no two are the same."""
+    path = folder.resolve()
+    name = str(path.relative_to(SYSTEM)) if path.is_relative_to(SYSTEM) else path.name
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "image"
 
 
 def _tar(folder: Path, names: Iterable[str]) -> bytes:
@@ -125,7 +137,8 @@ def resolve(client: docker.DockerClient, reference: str, beside: Path, say: Say)
     """
     if reference.startswith(BUILD):
         folder = (beside / reference.removeprefix(BUILD)).resolve()
-        return ensure_folders(client, {folder.name: folder}, say)[folder.name]
+        name = _name(folder)
+        return ensure_folders(client, {name: folder}, say)[name]
     if not base.present(client, reference):
         raise ImageMissing(
             f"image {reference} is not on the engine, and the lab pulls none",
@@ -141,7 +154,7 @@ def ensure_folders(client: docker.DockerClient, folders: Mapping[str, Path], say
     """
     contexts = {name: read_context(folder) for name, folder in folders.items()}
     tags, fresh = {}, []
-    with locked(state_folder() / "images.lock", LOCK_WAIT_S, say):
+    with locked(engine_lock(client.info()["ID"], "images"), LOCK_WAIT_S, say):
         for name, context in contexts.items():
             tags[name], built = _up_to_date(client, context, say)
             if not built:
@@ -155,7 +168,7 @@ def _up_to_date(client: docker.DockerClient, context: Context, say: Say) -> tupl
     """The tag of an image, built if it is not there, after what it stands on; and whether it was built."""
     arguments, labels, below_id = {}, {}, ""
     if context.below is not None:
-        below, _ = _up_to_date(client, read_context(SYSTEM / context.below.lower()), say)
+        below, _ = _up_to_date(client, read_context(SYSTEM / BELOW[context.below]), say)
         arguments, below_id = {context.below: below}, str(client.images.get(below).id)
     tag = context.tag(below_id)
     if base.present(client, tag):

@@ -11,16 +11,20 @@ import itertools
 import json
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 import docker
 import docker.errors
+import docker.types
 from docker.types import LogConfig
 from testcontainers.core.config import testcontainers_config
 from testcontainers.core.container import DockerContainer
 
 from lab.engine.container import Container, Mount, Spec
 from lab.engine.errors import DeadlinePassed, ImageMissing, LabError, ServiceFailed
+from lab.engine.removal import discard_volume
 from lab.engine.stream import LineParser, Stream
 from lab.model import Json
 
@@ -31,8 +35,11 @@ testcontainers_config.ryuk_disabled = True
 LABEL_RUN = "crashlab.run"
 LABEL_ROLE = "crashlab.role"
 LABEL_KEPT = "crashlab.kept"  # on what a person asked to keep: only `lab gc` takes it
-SOCKETS = "/ledger"  # where the ledger's sockets lie, in its own container and in every subject's
+SOCKETS = "/ledger"  # in the ledger's container, a folder for each trial; in a subject's, that of its own trial
+STORE = "/store"  # the ledger's database
+POOL = "/pool"  # in the agent's container
 
+SERVICE_CPU = {"cpu_quota": -1, "cpu_shares": 1024}  # no limit, and twice the share of a trial's container
 AGENT_HOST_CONFIG = {
     # Only these, each for one thing: mount templates and probes; make device nodes; give the prepared state and fresh
     # file systems to the subject's user, and look into what belongs to that user.
@@ -43,6 +50,7 @@ AGENT_HOST_CONFIG = {
     "mem_limit": "3g",  # the images are sparse, in memory, and belong to its tmpfs
     "memswap_limit": "3g",
     "auto_remove": True,
+    **SERVICE_CPU,
 }
 
 
@@ -82,8 +90,14 @@ class Service:
 
 
 @contextmanager
-def storage_agent(client: docker.DockerClient, run: str, image: str, pool: str) -> Iterator[Service]:
-    """The storage agent of a run. `pool` is a Docker volume on the engine's disk, for overlay's directories."""
+def storage_agent(client: docker.DockerClient, run: str, image: str, labels: Mapping[str, str]) -> Iterator[Service]:
+    """The storage agent of a run, and its pool, a Docker volume on the engine's disk.
+
+    `labels` are those of the run's volumes. The engine makes the pool together with the agent's container: so there
+    is no moment in which a living run has volumes and no agent.
+    """
+    pool = pool_volume(run)
+    mount = docker.types.Mount(POOL, pool, type="volume", labels=dict(labels))
     spec = Spec(
         image=image,
         command=["storage-agent"],
@@ -91,23 +105,86 @@ def storage_agent(client: docker.DockerClient, run: str, image: str, pool: str) 
         labels={LABEL_RUN: run, LABEL_ROLE: "agent"},
         user="0:0",
         network="none",
-        mounts=[Mount(pool, "/pool")],
-        extra_host_config=AGENT_HOST_CONFIG,
+        extra_host_config={**AGENT_HOST_CONFIG, "mounts": [mount]},
     )
     parser = LineParser()
-    container = Container(client, spec, parser)
     try:
-        container.start()
-        yield Service("storage agent", container.ident, container.stream, parser)
+        container = Container(client, spec, parser)
+        try:
+            container.start()
+            yield Service("storage agent", container.ident, container.stream, parser)
+        finally:
+            _let_go(client, container.ident, container.stream)
     finally:
-        _let_go(client, container.ident, container.stream)
+        if LABEL_KEPT not in labels:
+            discard_volume(client, pool)
+
+
+def pool_volume(run: str) -> str:
+    """The Docker volume that a run's storage agent has at POOL."""
+    return f"lab-{run}-pool"
+
+
+@dataclass(frozen=True)
+class Door:
+    """How the processes of one trial reach the ledger: what a subject's container needs for it."""
+
+    mount: Mount
+    environment: Mapping[str, str]
+
+
+class Ledger:
+    """The effect ledger of a run. Safe to use from several threads."""
+
+    def __init__(self, service: Service, sockets: str) -> None:
+        self._service = service
+        self._sockets = sockets  # the path of its volume on the engine's machine: handed back to it, never opened here
+
+    def request(self, request: Mapping[str, object], timeout_s: float = 30.0) -> Json:
+        """As `Service.request`."""
+        return self._service.request(request, timeout_s)
+
+    @contextmanager
+    def trial(self, client: docker.DockerClient, name: str, rules: Json, labels: Mapping[str, str]) -> Iterator[Door]:
+        """Open a trial: requests may name it until the context ends, when the ledger forgets it.
+
+        The door is a folder with this trial's socket alone, as a Docker volume that is a bind mount of it: the ledger
+        lives longer than its trials and gains no mounts, and no subject, not even root, sees another trial's socket.
+        """
+        path = PurePosixPath(self.request({"do": "open", "trial": name, "rules": rules})["socket"])
+        volume = f"{name}-ledger"
+        try:
+            options = {"type": "none", "o": "bind", "device": f"{self._sockets}/{path.parent.name}"}
+            client.volumes.create(volume, driver="local", driver_opts=options, labels=dict(labels))
+            try:
+                yield Door(Mount(volume, SOCKETS, read_only=True), {"LAB_LEDGER": f"{SOCKETS}/{path.name}"})
+            finally:
+                if LABEL_KEPT not in labels:
+                    discard_volume(client, volume)
+        finally:
+            self.request({"do": "close", "trial": name})
 
 
 @contextmanager
 def effect_ledger(
+    client: docker.DockerClient, run: str, image: str, labels: Mapping[str, str], agent: Service
+) -> Iterator[Ledger]:
+    """The effect ledger of a run, and its volumes, which get `labels`. It ends with the agent."""
+    with ExitStack() as stack:
+        volumes = {f"lab-{run}-sockets": SOCKETS, f"lab-{run}-store": STORE}
+        for volume in volumes:
+            client.volumes.create(volume, labels=dict(labels))
+            if LABEL_KEPT not in labels:
+                stack.callback(discard_volume, client, volume)
+        service = stack.enter_context(_ledger_service(client, run, image, volumes, agent))
+        sockets = client.volumes.get(f"lab-{run}-sockets").attrs["Mountpoint"]
+        yield Ledger(service, sockets)
+
+
+@contextmanager
+def _ledger_service(
     client: docker.DockerClient, run: str, image: str, volumes: Mapping[str, str], agent: Service
 ) -> Iterator[Service]:
-    """The effect ledger of a run. `volumes` maps Docker volumes to paths: its sockets and its store."""
     try:
         client.images.get(image)  # testcontainers would pull a stranger's image of that name
     except docker.errors.ImageNotFound as error:
@@ -151,7 +228,7 @@ def namespace_holder(client: docker.DockerClient, run: str, image: str, worker: 
         labels={LABEL_RUN: run, LABEL_ROLE: "holder"},
         user="1000:1000",
         network="none",
-        extra_host_config={"auto_remove": True},
+        extra_host_config={"auto_remove": True, **SERVICE_CPU},
     )
     container = Container(client, spec, LineParser())
     try:

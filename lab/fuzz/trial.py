@@ -17,14 +17,14 @@ from dataclasses import dataclass, replace
 import faults
 from lab.engine.container import Mount, Spec
 from lab.engine.errors import DeadlinePassed, Interrupted, LabError
-from lab.engine.removal import remove_volume
-from lab.engine.services import LABEL_ROLE, SOCKETS
+from lab.engine.removal import discard_volume
+from lab.engine.services import LABEL_ROLE
 from lab.fuzz.clients import Clients
 from lab.fuzz.diagnosis import diagnose
 from lab.fuzz.model import FAULT, FuzzEvidence, FuzzTrial, Kill, Life
 from lab.fuzz.verdict import judge
 from lab.model import Failure, Hit, Json, Look, Verdict, Word, to_json
-from lab.storage.base import Volume
+from lab.storage import Volume
 from lab.subject.load import Subject
 from lab.trial.checker import Verifier
 from lab.trial.process import SubjectProcess, TrialEnded
@@ -127,11 +127,11 @@ class _Trial:
             stack.callback(self._layer.destroy, self._volume)
             self._mount = to_json(self._volume.expected)
             self._front = self._front_volume()
-            stack.callback(remove_volume, self._worker.client, self._front)
+            stack.callback(discard_volume, self._worker.client, self._front)
             rules = {"decline": [], "lose_reply": list(self._scenario.lost_replies)}
-            request = {"do": "open", "trial": self._name, "rules": rules}
-            self._ledger = str(self._worker.ledger.request(request)["socket"])
-            stack.callback(self._worker.ledger.request, {"do": "close", "trial": self._name})
+            self._door = stack.enter_context(
+                self._worker.ledger.trial(self._worker.client, self._name, rules, self._worker.labels)
+            )
         with self._phase("verifier"):
             data = self._subject.subject.data
             spec = self._spec("verifier", self._setting.verifier_image, self._subject.verifier.command, VERIFIER_MB)
@@ -169,13 +169,13 @@ class _Trial:
         table = self._subject.subject
         command = self._subject.command(table.run if number == 1 else table.recover, self._trial.bug)
         armed = f"{kill.hook}#{kill.n}" if kill is not None and kill.at == "hook" else None
-        environment = {"LAB_NONCE": self._nonce, "LAB_LEDGER": self._ledger, "LAB_SOCKET": SOCKET}
+        environment = {"LAB_NONCE": self._nonce, **self._door.environment, "LAB_SOCKET": SOCKET}
         if armed:
             environment["LAB_HOOK"] = armed
         mounts = [
             Mount(self._volume.name, table.data),
             Mount(self._front, FRONT),
-            Mount(self._worker.sockets_volume, SOCKETS, read_only=True),
+            self._door.mount,
         ]
         spec = self._spec(f"life-{number}", self._setting.subject_image, command, table.memory_mb)
         with self._phase("start" if number == 1 else "restart"):
@@ -254,9 +254,9 @@ class _Trial:
         return Word.VIOLATION if started else Word.INVALID
 
     def _strike(self, process: SubjectProcess, number: int, at: Hit | None) -> None:
-        assert self._clients is not None and at is not None
+        assert self._clients is not None and self._volume is not None and at is not None
         process.confirm_alive(at)
-        faults.find(FAULT).strike(process)
+        faults.find(FAULT).strike(faults.Site(process, self._volume))
         if not process.seen.killed:
             self._ended_by_itself(process)
         # Not by its hits: one that came between the end of the operations and the kill is not where it was struck.

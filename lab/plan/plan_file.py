@@ -10,30 +10,11 @@ from pydantic import Field
 
 from lab.engine.errors import UsageError
 from lab.fuzz.model import Limits
+from lab.plan.operations import Count, Name, Operation, Thing, Weight, problems
 from lab.subject.load import Subject, Table, read_table
 
-OPERATIONS = (
-    "status",
-    "chat/new",
-    "chat/list",
-    "chat/read",
-    "draft/set",
-    "prompt/send",
-    "queue/list",
-    "queue/remove",
-    "outbox/send",
-    "watch/add",
-    "watch/rm",
-    "chat/rename",
-    "chat/mark_unread",
-    "chat/set_mode",
-    "permission/decide",
-)
-CUES = ("reply", "ask", "crash", "hang", "slow")  # what a prompt's agent is told to do
 STRIKES = ("hook", "answer", "invoke", "start", "end")
 
-Weight = Annotated[float, Field(gt=0, le=1000)]
-Count = Annotated[int, Field(ge=1, le=1000)]
 Range = tuple[Count, Count]  # least and most
 
 
@@ -49,30 +30,31 @@ class PlanFile(Table):
 
     adapter: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
     clients: Annotated[int, Field(ge=1, le=16)] = 3
-    chats: Annotated[int, Field(ge=1, le=50)]
     kills: Range  # of a trial
     ops: Range  # of a life, over all clients
     pause_ms: Range
     limits: LimitsTable = LimitsTable()
-    weights: Annotated[dict[str, Weight], Field(min_length=1)]
-    cues: dict[str, Weight] = Field(default_factory=dict)
+    things: dict[Name, Thing] = Field(default_factory=dict)
+    operations: Annotated[dict[str, Operation], Field(min_length=1)]
+    texts: dict[Name, Annotated[dict[str, Weight], Field(min_length=1)]] = Field(default_factory=dict)
     strikes: Annotated[dict[str, Weight], Field(min_length=1)]
+
+    @property
+    def exercised(self) -> dict[str, tuple[str, ...]]:
+        """Of each property that needs it, the operations of which every trial has to send one."""
+        names = dict.fromkeys(op.promise for op in self.operations.values() if op.promise is not None)
+        return {p: tuple(name for name, op in self.operations.items() if op.promise == p) for p in names}
 
     @pydantic.model_validator(mode="after")
     def _fits(self) -> PlanFile:
         for name, (least, most) in (("kills", self.kills), ("ops", self.ops), ("pause_ms", self.pause_ms)):
             if least > most:
                 raise ValueError(f"`{name}` begins with the least: {least} > {most}")
-        for table, names, known in (
-            ("weights", self.weights, OPERATIONS),
-            ("cues", self.cues, CUES),
-            ("strikes", self.strikes, STRIKES),
-        ):
-            for name in names:
-                if name not in known:
-                    raise ValueError(f"[{table}] names {name!r}; there are {', '.join(known)}")
-        if "chat/new" not in self.weights:
-            raise ValueError("[weights] lacks chat/new: every other operation needs a chat")
+        for wrong in problems(self.things, self.operations, self.texts):
+            raise ValueError(wrong)
+        for name in self.strikes:
+            if name not in STRIKES:
+                raise ValueError(f"[strikes] names {name!r}; there are {', '.join(STRIKES)}")
         if self.limits.timeout_ms <= self.limits.answer_ms:
             raise ValueError("`timeout_ms` must be above `answer_ms`: else no answer could ever be too late")
         return self

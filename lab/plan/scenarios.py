@@ -1,4 +1,4 @@
-"""Draws scenarios: from a seed, a number and a plan file to what three clients do and when the daemon dies. Pure.
+"""Draws scenarios: from a seed, a number and a plan file to what clients do and when the daemon dies. Pure.
 
 The same input gives the same scenario, on every machine and under every Python that the lab supports.
 """
@@ -6,23 +6,24 @@ The same input gives the same scenario, on every machine and under every Python 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 
 from lab.fuzz.model import PAUSE, Kill, Life, Limits, Op, Scenario
 from lab.model import Json
+from lab.plan.operations import FIELD, Operation, Thing
 from lab.plan.plan_file import PlanFile
 from lab.subject.load import Hook
 
 PAUSES = 0.25  # of the operations are followed by one: without, queues never drain and turns never end in between
-HOT = 0.6  # of the operations go to one chat of the life: only behind a running turn does a queue build up
-RECENT = 4  # prompts: an older one has run, and taking it away asks nothing
+HOT = 0.6  # of the operations go to one of the few things: only behind a running turn does a queue build up
+RECENT = 4  # of what was created is created again: a client that got no answer asks soon
 OCCURRENCES = (1, 1, 1, 1, 1, 1, 2, 2, 3, 5, 8)  # of a hook in one life: most are reached a few times, some always
 LATER = 0.3  # of the moments are followed by some ms, so that they meet what the answer leaves behind
 LATER_MS = 40
-AGAIN = 0.1  # of what is sent or watched is the same as before
-LOST_REPLIES = 0.3  # of the messages: they wait until they are sent again, and a kill may come before that
+AGAIN = 0.1  # of what is created is the same as before
+LOST_REPLIES = 0.3  # of the effects: they wait until they are sent again, and a kill may come before that
 START_MS = 250  # about what a container and a recovery take
-SLOW_MS = (2300, 2800)  # a turn over the limit for an answer: who is served only behind it waits too long
 
 
 def scenario(plan: PlanFile, hooks: Sequence[Hook], seed: int, number: int) -> Scenario:
@@ -31,7 +32,7 @@ def scenario(plan: PlanFile, hooks: Sequence[Hook], seed: int, number: int) -> S
     count = script.rng.randint(*plan.kills)
     lives = []
     for life in range(1, count + 2):
-        ops = script.life(first=life == 1)
+        ops = script.life(first=life == 1, last=life == count + 1)
         lives.append(Life(ops, script.kill(hooks, len(ops), first=life == 1) if life <= count else None))
     limits = Limits(**plan.limits.model_dump())
     return Scenario(seed, number, plan.adapter, plan.clients, limits, tuple(lives), tuple(script.lost_replies))
@@ -44,29 +45,51 @@ class _Script:
         self.rng = rng
         self._plan = plan
         self._steps = 0
-        self._chats: list[str] = []
-        self._prompts: list[tuple[str, str, str]] = []  # chat, prompt, cue
-        self._watches: list[tuple[str, str]] = []  # chat, path
-        self._sent: list[tuple[str, Json]] = []  # prompts and messages: operation, arguments
-        self._hot = ""
+        # Of each thing its arguments as it was created, the last one last; of few with no creator all from the start.
+        self._there: dict[str, list[Json]] = {
+            name: [] if self._creators(name) else [{name: _counted(thing, n)} for n in range(1, (thing.most or 0) + 1)]
+            for name, thing in plan.things.items()
+        }
+        self._few_things = [name for name, thing in plan.things.items() if thing.most]
+        self._hot: dict[str, Json] = {}  # of the few, the one that this life is about
         self.lost_replies: list[str] = []
 
-    def life(self, *, first: bool) -> tuple[Op, ...]:
-        ops: list[Op] = []
-        if first:  # something to talk about; the others come in the course of it
-            ops += [self._op(1, "chat/new", self._new_chat()) for _ in range((self._plan.chats + 1) // 2)]
-            ops += [self._pause(client) for client in range(2, self._plan.clients + 1)]
-        self._hot = self.rng.choice(self._chats)
+    def life(self, *, first: bool, last: bool) -> tuple[Op, ...]:
+        ops = self._created() if first else []
+        self._hot = {name: self.rng.choice(self._there[name]) for name in self._few_things}
         if not first:  # the kill may have come before it was made, and without it most of what follows is refused
-            self._steps += 1
-            ops.append(self._op(1, "chat/new", {"chat": self._hot}))
+            for thing in self._hot:
+                ops += [self._op(1, name, dict(self._hot[thing])) for name in self._creators(thing)[:1]]
         for _ in range(self.rng.randint(*self._plan.ops)):
-            client = self.rng.randint(1, self._plan.clients)
-            name = _drawn(self.rng, self._plan.weights)
-            ops.append(self._op(client, name, self._args(name)))
-            if self.rng.random() < PAUSES:
-                ops.append(self._pause(client))
+            ops += self._one(_drawn(self.rng, {name: op.weight for name, op in self._plan.operations.items()}))
+        if last:
+            ops += self._owed({op.op for op in ops})
         return tuple(ops)
+
+    def _created(self) -> list[Op]:
+        """Something to talk about: half of the few things; the others come in the course of it."""
+        ops = []
+        for thing in self._few_things:
+            for name in self._creators(thing)[:1]:
+                half = ((self._plan.things[thing].most or 0) + 1) // 2
+                ops += [self._op(1, name, self._args(name)) for _ in range(half)]
+        return ops + [self._pause(client) for client in range(2, self._plan.clients + 1) if ops]
+
+    def _owed(self, sent: set[str]) -> Iterator[Op]:
+        """Of each property an operation that it is checked on, if the life lacks one.
+
+        Only the last life has no kill: what an earlier one holds need never be sent.
+        """
+        for names in self._plan.exercised.values():
+            if not sent & set(names):
+                yield from self._one(self.rng.choice(names))
+
+    def _one(self, name: str) -> Iterator[Op]:
+        """One operation of a client, and now and then a pause of it."""
+        client = self.rng.randint(1, self._plan.clients)
+        yield self._op(client, name, self._args(name))
+        if self.rng.random() < PAUSES:
+            yield self._pause(client)
 
     def kill(self, hooks: Sequence[Hook], operations: int, *, first: bool) -> Kill:
         """How a life ends. A first life recovers from nothing."""
@@ -82,81 +105,85 @@ class _Script:
         return Kill(kind, n=self.rng.randint(1, max(1, operations)), after_ms=later)
 
     def _op(self, client: int, name: str, args: Json) -> Op:
+        self._steps += 1
         return Op(self._steps, client, name, args)
 
     def _pause(self, client: int) -> Op:
-        self._steps += 1
-        return Op(self._steps, client, PAUSE, {"ms": self.rng.randint(*self._plan.pause_ms)})
+        return self._op(client, PAUSE, {"ms": self.rng.randint(*self._plan.pause_ms)})
 
-    def _new_chat(self) -> Json:
-        """The next chat; once there are all, one of them again, which must change nothing."""
-        self._steps += 1
-        if len(self._chats) < self._plan.chats:
-            self._chats.append(f"c{len(self._chats) + 1}")
-            return {"chat": self._chats[-1]}
-        return {"chat": self.rng.choice(self._chats)}
+    def _creators(self, thing: str) -> list[str]:
+        return [name for name, op in self._plan.operations.items() if op.creates == thing]
 
     def _args(self, name: str) -> Json:
         """Arguments of an operation, its step in every value that it writes."""
-        if name == "chat/new":
-            return self._new_chat()
-        self._steps += 1
-        step = self._steps
-        if name in ("status", "chat/list"):
-            return {}
-        if name in ("outbox/send", "prompt/send"):
-            return self._again(name) or self._send(name, step)
-        if name in ("watch/add", "watch/rm") and self._watches and (name == "watch/rm" or self.rng.random() < AGAIN):
-            chat, path = self.rng.choice(self._watches)
-            return {"chat": chat, "path": path}
-        if name in ("queue/remove", "permission/decide") and self._prompts:
-            return self._about_a_prompt(name)
-        chat = self._chat()
-        if name == "watch/add":
-            self._watches.append((chat, f"/w/{step}"))
-        more: dict[str, Json] = {
-            "draft/set": {"text": f"d{step}"},
-            "watch/add": {"path": f"/w/{step}"},
-            "watch/rm": {"path": f"/w/{step}"},
-            "chat/rename": {"title": f"t{step}"},
-            "chat/set_mode": {"mode": f"o{step}"},
-            "queue/remove": {"prompt": f"p{step}"},  # of which nobody has heard
-            "permission/decide": {"prompt": f"p{step}", "allow": True},
-        }
-        return {"chat": chat, **more.get(name, {})}
+        op = self._plan.operations[name]
+        if op.creates is not None:
+            return self._again(op) or self._new(op)
+        about = self._about(op) if op.needs is not None else {}
+        return {**about, **self._values(op)}
 
-    def _chat(self) -> str:
-        return self._hot if self.rng.random() < HOT else self.rng.choice(self._chats)
+    def _again(self, op: Operation) -> Json | None:
+        """Now and then the same once more, as a client does that has got no answer: it must change nothing.
 
-    def _again(self, name: str) -> Json | None:
-        """Now and then the same once more, as a client does that has got no answer: it must change nothing."""
-        sent = [args for op, args in self._sent if op == name][-RECENT:]
-        return dict(self.rng.choice(sent)) if sent and self.rng.random() < AGAIN else None
+        Of the few there are no more in the end: then always.
+        """
+        assert op.creates is not None
+        there, most = self._there[op.creates], self._plan.things[op.creates].most
+        if most is not None:
+            return dict(self.rng.choice(there)) if len(there) == most else None
+        return dict(self.rng.choice(there[-RECENT:])) if there and self.rng.random() < AGAIN else None
 
-    def _send(self, name: str, step: int) -> Json:
-        """A prompt or a message that is new."""
-        if name == "outbox/send":
-            args: Json = {"message": f"m{step}", "text": f"message {step}"}
-            if self.rng.random() < LOST_REPLIES:
-                self.lost_replies.append(f"message:m{step}")
-        else:
-            args = self._prompt(self._chat(), step)
-        self._sent.append((name, args))
+    def _new(self, op: Operation) -> Json:
+        """A thing that nobody has heard of, which is there from now on."""
+        assert op.creates is not None
+        args = {**self._named(op.creates), **self._values(op)}
+        self._there[op.creates].append(args)
+        if op.effect is not None and self.rng.random() < LOST_REPLIES:
+            self.lost_replies.append(op.effect.replace("{name}", args[op.creates]))
         return args
 
-    def _prompt(self, chat: str, step: int) -> Json:
-        cue = _drawn(self.rng, self._plan.cues) if self._plan.cues else ""
-        number = {"reply": self.rng.randint(1, 4), "slow": self.rng.randint(*SLOW_MS)}.get(cue)
-        text = cue if number is None else f"{cue} {number}"
-        self._prompts.append((chat, f"p{step}", cue))
-        return {"chat": chat, "prompt": f"p{step}", "text": text}
+    def _about(self, op: Operation) -> Json:
+        """The name of a thing that was created before; of a new one, which nobody creates, if there is none."""
+        assert op.needs is not None
+        thing = self._plan.things[op.needs]
+        if thing.most:
+            return dict(self._few(op.needs))
+        there = self._there[op.needs]
+        fitting = [args for args in there if op.where.items() <= args.items()] or there
+        if not fitting:
+            return self._named(op.needs)
+        args = self.rng.choice(fitting[-(thing.recent or len(fitting)) :])
+        return {name: args[name] for name in (thing.within, op.needs) if name is not None}
 
-    def _about_a_prompt(self, name: str) -> Json:
-        """One of the last prompts; for a decision one that asks for it, if there is any."""
-        asking = [p for p in self._prompts if p[2] == "ask"] if name == "permission/decide" else []
-        chat, prompt, _ = self.rng.choice((asking or self._prompts)[-RECENT:])
-        decision = {"allow": self.rng.random() < 0.5} if name == "permission/decide" else {}
-        return {"chat": chat, "prompt": prompt, **decision}
+    def _named(self, name: str) -> Json:
+        """A new name, with that of the thing it lies within."""
+        thing = self._plan.things[name]
+        within = dict(self._few(thing.within)) if thing.within is not None else {}
+        number = len(self._there[name]) + 1 if thing.most else self._steps + 1
+        return {**within, name: _counted(thing, number)}
+
+    def _few(self, name: str) -> Json:
+        return self._hot[name] if self.rng.random() < HOT else self.rng.choice(self._there[name])
+
+    def _values(self, op: Operation) -> Json:
+        """The other arguments."""
+        return {name: self._value(template) for name, template in op.args.items()}
+
+    def _value(self, template: str | tuple[str | bool | int, ...]) -> str | bool | int:
+        if not isinstance(template, str):
+            return self.rng.choice(template)
+        if template.startswith("[") and template[1:-1] in self._plan.texts:
+            template = _drawn(self.rng, self._plan.texts[template[1:-1]])
+        return FIELD.sub(self._filled, template)
+
+    def _filled(self, found: re.Match[str]) -> str:
+        least, _, most = found[1].partition("-")
+        return str(self.rng.randint(int(least), int(most))) if most else str(self._steps + 1)
+
+
+def _counted(thing: Thing, number: int) -> str:
+    """The name of a thing; its number is that of its step, or counts the few."""
+    return FIELD.sub(str(number), thing.name)
 
 
 def _drawn(rng: random.Random, weights: Mapping[str, float]) -> str:

@@ -8,6 +8,7 @@ a trial and an operation some milliseconds, so a life that can go goes before th
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, islice, pairwise
@@ -18,6 +19,7 @@ from lab.model import to_json
 SHORT = 12  # operations: a script of more is no short one, and its fault is most likely one of timing
 AT_ONCE = 4  # candidates handed over together: few, so that the deadline is kept, and enough for every worker
 
+Thing = tuple[str, str]  # an argument and its value, as JSON: operations that share it have to do with one another
 Fails = Callable[[Sequence[Scenario]], int | None]
 
 
@@ -30,6 +32,11 @@ class How:
     tried: int  # candidates that were handed over
     serial: bool  # it fails one operation at a time, by one client
     finished: bool  # false: the budget or the time ended first, and a shorter one may be there
+
+    @property
+    def shorter(self) -> bool:
+        """Whether anything was left out: "160 to 160 operations" is no result."""
+        return self.after < self.before
 
     @property
     def timing(self) -> bool:
@@ -225,26 +232,33 @@ def _renumbered(scenario: Scenario, lives: Sequence[Life], instead: Mapping[int,
 
 
 def _concerning(scenario: Scenario, about: int) -> Iterator[Scenario]:
-    """What has to do with one operation: with the same thing, also with its chat's prompts, with all of its chat."""
+    """What has to do with one operation: the same thing, also what was created beside it, also all that it names."""
     operation = next((op for op in scenario.operations if op.step == about), None)
     if operation is None:
         return
-    chat = operation.args.get("chat")
-    things = {operation.args[name] for name in ("prompt", "message", "path") if name in operation.args}
+    ops, makers = scenario.operations, _makers(scenario)
+    mentioned = Counter(thing for op in ops for thing in _things(op))
+    shared = {thing for thing in _things(operation) if mentioned[thing] > 1}
+    # The one that the fewest mention says most.
+    narrowest = {min(shared, key=lambda thing: (mentioned[thing], thing))} if shared else set()
+    alike = operation.op if len(shared) < 2 else None
 
     def same_thing(op: Op) -> bool:
-        alike = (op.op == operation.op and not things) or bool(things & set(op.args.values()))
-        return op.args.get("chat") == chat and (alike or op.op == "chat/new")
+        return bool(narrowest & _things(op)) and alike in (op.op, None)
 
-    def its_prompts(op: Op) -> bool:
-        return same_thing(op) or (op.args.get("chat") == chat and op.op == "prompt/send")
+    def beside_it(op: Op) -> bool:
+        return same_thing(op) or (bool(shared & _things(op)) and any(makers[thing] == op.op for thing in _things(op)))
 
-    def its_chat(op: Op) -> bool:
-        return op.args.get("chat") == chat
+    def all_named(op: Op) -> bool:
+        return bool(shared & _things(op))
 
-    for kept in (same_thing, its_prompts, its_chat):
-        lives = (Life(tuple(op for op in life.ops if kept(op)), life.kill) for life in scenario.lives)
-        yield replace(scenario, lives=tuple(lives))
+    for kept in (same_thing, beside_it, all_named):
+        steps = {op.step for op in ops if kept(op) or op.step == about}
+        lives = tuple(Life(tuple(op for op in life.ops if op.step in steps), life.kill) for life in scenario.lives)
+        needed = {thing for life in lives for op in life.ops for thing in _things(op)}
+        steps |= {op.step for op in ops if any(makers[thing] == op.op for thing in _things(op) & needed)}
+        lives = tuple(Life(tuple(op for op in life.ops if op.step in steps), life.kill) for life in scenario.lives)
+        yield replace(scenario, lives=lives)
 
 
 def _fewer_operations(search: _Search) -> None:
@@ -292,21 +306,37 @@ def _lowered(then: Life, now: Life) -> Kill | None:
 
 
 def _orphans(scenario: Scenario, gone: set[int]) -> set[int]:
-    """Steps whose chat or prompt no life up to theirs creates, if `gone` are left out."""
-    created: set[tuple[str, str]] = set()
+    """Steps that speak of a thing that no life up to theirs creates, if `gone` are left out."""
+    makers = _makers(scenario)
+    created: set[Thing] = set()
     found = set()
     for life in scenario.lives:
         ops = [op for op in life.ops if op.step not in gone]
-        # By any client at any time in the life: the clients run side by side.
-        chats = {("chat", op.args["chat"]) for op in ops if op.op == "chat/new"}
-        created |= chats
-        prompts = [op for op in ops if op.op == "prompt/send" and ("chat", op.args["chat"]) in created]
-        created |= {("prompt", op.args["prompt"]) for op in prompts}
-        for op in ops:
-            needs = {(name, op.args[name]) for name in ("chat", "prompt") if name in op.args}
-            if op.op != "chat/new" and not needs <= created:
-                found.add(op.step)
+        # By any client at any time in the life: the clients run side by side. What is made within a thing needs it.
+        before = None
+        while before != created:
+            before = set(created)
+            created |= {thing for op in ops for thing in _made(op, makers) if _things(op) - _made(op, makers) <= before}
+        found |= {op.step for op in ops if not _things(op) <= created}
     return found
+
+
+def _makers(scenario: Scenario) -> dict[Thing, str]:
+    """Of each thing the operation that creates it: the script itself tells, by what the first to name it is."""
+    makers: dict[Thing, str] = {}
+    for op in sorted(scenario.operations, key=lambda op: op.step):
+        for thing in _things(op):
+            makers.setdefault(thing, op.op)
+    return makers
+
+
+def _things(op: Op) -> set[Thing]:
+    """What it names."""
+    return {(key, json.dumps(value)) for key, value in op.args.items()} if op.op != PAUSE else set()
+
+
+def _made(op: Op, makers: Mapping[Thing, str]) -> set[Thing]:
+    return {thing for thing in _things(op) if makers[thing] == op.op}
 
 
 def _with_life(scenario: Scenario, n: int, life: Life) -> Scenario:

@@ -178,7 +178,9 @@ def shrunk(short: Short) -> str:
     form = "one at a time" if how.serial else "side by side"
     if how.finished and not how.serial:  # else one at a time may not have been tried to its end
         form += ": it does not fail one at a time"
-    text = f"{how.before} to {plural(how.after, 'operation')}, {form}, after {plural(how.tried, 'candidate')}"
+    after = plural(how.after, "operation")
+    size = f"{how.before} to {after}" if how.shorter else f"no shorter than {after}"
+    text = f"{size}, {form}, after {plural(how.tried, 'candidate')}"
     if not how.finished:
         return f"{text}; the time was up, a shorter one may be there: a longer --shrink (seconds) looks for it"
     return f"{text}; a fault of timing, it does not shrink further" if how.timing else text

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TypeVar
 
 from lab.engine.errors import Interrupted
-from lab.storage.base import StorageLayer
+from lab.storage import Provisioner
 from lab.trial.worker import Services, Worker
 
 Task = TypeVar("Task")
@@ -105,7 +105,7 @@ def _collect(results: queue.Queue[tuple[Done | None, BaseException | None, bool]
 
 
 @contextmanager
-def crew(services: Services, layers: Mapping[str, StorageLayer], size: int, stop: Stop) -> Iterator[Crew]:
+def crew(services: Services, layers: Mapping[str, Provisioner], size: int, stop: Stop) -> Iterator[Crew]:
     """`size` workers of a run."""
     with ExitStack() as stack:
         yield Crew([stack.enter_context(services.worker(n, layers, stop.now)) for n in range(1, size + 1)], stop)

@@ -7,6 +7,7 @@ words, with its place.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -17,7 +18,7 @@ from lab import model
 from lab.engine.errors import UsageError
 from lab.fuzz.model import PAUSE, Kill, Life, Limits, Op, Scenario
 from lab.model import Json
-from lab.plan.plan_file import OPERATIONS, LimitsTable
+from lab.plan.plan_file import LimitsTable, PlanFile
 from lab.plan.shrink import Shrunk
 from lab.report.table import LABEL, WIDTH, labelled
 from lab.report.text import one_line
@@ -82,6 +83,13 @@ def parse(text: str, path: Path) -> Script:
     return script
 
 
+def check_operations(script: Script, plan: PlanFile, path: Path) -> None:
+    """Raises UsageError for an operation that the subject's plan file does not have."""
+    for op in script.scenario.operations:
+        if op.op not in plan.operations:
+            raise UsageError(f"{path} is damaged: step {op.step}: {script.subject} has no operation {op.op!r}", TODO)
+
+
 def _check_kind(path: Path, text: str) -> None:
     try:
         data: Any = json.loads(text)
@@ -102,7 +110,6 @@ def _wrong(scenario: Scenario) -> list[str]:
     steps = [op.step for op in operations]
     said = [f"step {step} is there twice" for step in sorted({s for s in steps if steps.count(s) > 1})]
     said += [f"step {op.step}: no client {op.client}" for op in operations if not 1 <= op.client <= scenario.clients]
-    said += [f"step {op.step}: no operation {op.op!r}" for op in operations if op.op not in (*OPERATIONS, PAUSE)]
     said += _wrong_limits(scenario.limits)
     if not scenario.lives:
         return ["it has no life"]
@@ -164,14 +171,14 @@ def _life(life: Life, scenario: Scenario) -> list[str]:
 
 
 def arguments(op: Op) -> str:
-    """`c1 p4 "reply 2"`: names as they are, texts in quotes, the rest by its key."""
+    """`c1 p4 "reply 2"`: one word as it is, any other text in quotes, the rest by its key."""
     if op.op == PAUSE:
         return f"{op.args.get('ms')} ms"
     return one_line(" ".join(_argument(key, value) for key, value in op.args.items()))
 
 
 def _argument(key: str, value: object) -> str:
-    if key in ("chat", "prompt", "message", "path"):
-        return str(value)
+    if isinstance(value, str) and re.fullmatch(r"\S+", value):
+        return value
     said = json.dumps(value, ensure_ascii=False)
     return said if isinstance(value, str) else f"{key}={said}"

@@ -1,8 +1,7 @@
-"""Storage layers by name: a new one is a module of this package and a line here. See docs/storage.md."""
+"""Storage layers: data that says how fresh volumes are made, and what makes them. See docs/storage.md."""
 
-from lab.storage.base import StorageLayer
-from lab.storage.ext4 import Ext4
-from lab.storage.overlay import Overlay
-from lab.storage.tmpfs import Tmpfs
+from lab.storage.layer import Layer
+from lab.storage.layers import DEFAULT, find, names, register
+from lab.storage.provisioner import Backend, Provisioner, Volume
 
-LAYERS: dict[str, type[StorageLayer]] = {layer.name: layer for layer in (Ext4, Tmpfs, Overlay)}
+__all__ = ["DEFAULT", "Backend", "Layer", "Provisioner", "Volume", "find", "names", "register"]

@@ -81,7 +81,9 @@ class VerifierTable(Table):
 
 
 FUZZ_VERIFIER = VerifierTable(
-    image=f"build:{IMAGES / 'system' / 'verifier'}", command=("verify", "fuzz"), audits=("machine-kept-up", "work-done")
+    image=f"build:{IMAGES / 'system' / 'checkers' / 'models'}",
+    command=("verify", "fuzz"),
+    audits=("machine-kept-up", "work-done"),
 )  # of a daemon that names no other: the oracle knows no subject
 
 

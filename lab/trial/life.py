@@ -10,16 +10,16 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
 import faults
 from lab.engine.container import Container, Mount, Spec
 from lab.engine.errors import DeadlinePassed, Interrupted, LabError
-from lab.engine.services import LABEL_ROLE, SOCKETS
+from lab.engine.services import LABEL_ROLE, Door
 from lab.engine.stream import LineParser
 from lab.model import ANSWER, CrashPoint, Evidence, Failure, Hit, Json, Kind, Look, Trial, Verdict, Word, to_json
-from lab.storage.base import Volume
+from lab.storage import Volume
 from lab.trial.checker import Verifier
 from lab.trial.judge import judge
 from lab.trial.process import SubjectProcess, TrialEnded
@@ -118,7 +118,7 @@ class _Life:
     def _work(self, stack: ExitStack) -> None:
         with self._phase("volume"):
             volume = stack.enter_context(self._fresh_volume())
-            socket = stack.enter_context(self._ledger_socket())
+            door = stack.enter_context(self._ledger_door())
         with self._phase("verifier"):
             # A census asks it nothing, but something must hold a tmpfs from the moment that it is filled.
             needed = not self._census or self._layer.fill == "archive"
@@ -126,16 +126,16 @@ class _Life:
         pending = list(self._trial.points)
         while True:
             point = pending.pop(0) if pending else None
-            process = self._start(stack, volume, socket, point)
+            process = self._start(stack, volume, door, point)
             if process.seen.number == 1 and verifier is not None and not self._census:
                 with self._phase("hello"):
                     verifier.hello(self._deadlines.ready)
             struck = self._reaches(process, point)
             if struck:
-                self._strike(process)
+                self._strike(process, volume)
                 self._look("killed", process)
             if process.seen.number == 1 and self._trial.racers and not self._census:
-                self._race(stack, volume, socket)
+                self._race(stack, volume, door)
             elif not struck:
                 break
         self._finish(process)
@@ -152,16 +152,11 @@ class _Life:
             if not self._keep:
                 self._layer.destroy(volume)
 
-    @contextmanager
-    def _ledger_socket(self) -> Iterator[str]:
-        """The trial's socket. A first crash while a request is on its way makes the ledger hold that request."""
+    def _ledger_door(self) -> AbstractContextManager[Door]:
+        """The trial's own. A first crash while a request is on its way makes the ledger hold that request."""
         held = [p.occurrence for p in self._trial.points if p.process == 1 and p.hook == self._subject.ledger.hold_at]
         rules = {**self._setting.rules[self._trial.workload], "hold": held}
-        answer = self._worker.ledger.request({"do": "open", "trial": self._name, "rules": rules})
-        try:
-            yield str(answer["socket"])
-        finally:
-            self._worker.ledger.request({"do": "close", "trial": self._name})
+        return self._worker.ledger.trial(self._worker.client, self._name, rules, self._worker.labels)
 
     @contextmanager
     def _started_verifier(self, volume: Volume) -> Iterator[Verifier]:
@@ -181,15 +176,15 @@ class _Life:
                 verifier.remove()
 
     def _start(
-        self, stack: ExitStack, volume: Volume, socket: str, point: CrashPoint | None, racer: int | None = None
+        self, stack: ExitStack, volume: Volume, door: Door, point: CrashPoint | None, racer: int | None = None
     ) -> SubjectProcess:
         number = len(self._processes) + 1
         table = self._subject.subject
         base = (table.race or ()) if racer is not None else table.run if number == 1 else table.recover
         command = self._subject.command(base, self._trial.bug)
         spec = self._spec(f"process-{number}", self._setting.subject_image, command, table.memory_mb)
-        mounts = [Mount(volume.name, table.data), Mount(self._worker.sockets_volume, SOCKETS, read_only=True)]
-        spec = replace(spec, environment=self._environment(number, socket, point, racer), mounts=mounts)
+        mounts = [Mount(volume.name, table.data), door.mount]
+        spec = replace(spec, environment=self._environment(number, door, point, racer), mounts=mounts)
         with self._phase("start" if number == 1 else "restart"):
             process = SubjectProcess(
                 self._worker.client,
@@ -211,11 +206,11 @@ class _Life:
             self._starts += 1
         return process
 
-    def _environment(self, number: int, socket: str, point: CrashPoint | None, racer: int | None) -> dict[str, str]:
+    def _environment(self, number: int, door: Door, point: CrashPoint | None, racer: int | None) -> dict[str, str]:
         environment = {
             "LAB_NONCE": self._nonce,
             "LAB_WORKLOAD": self._setting.workload_texts[self._trial.workload],
-            "LAB_LEDGER": socket,
+            **door.environment,
         }
         if racer is not None:
             return {**environment, "LAB_BARRIER": RACE_READY, "LAB_RACER": str(racer)}
@@ -257,10 +252,10 @@ class _Life:
             raise TrialEnded(Word.INVALID, f"it ended with exit code {code}{process.last_words()}")
         return False
 
-    def _race(self, stack: ExitStack, volume: Volume, socket: str) -> None:
+    def _race(self, stack: ExitStack, volume: Volume, door: Door) -> None:
         """Start every racer, release them at once when all stand at their barrier, and wait for each to end."""
         numbers = range(1, self._trial.racers + 1)
-        racers = [self._start(stack, volume, socket, None, racer=number) for number in numbers]
+        racers = [self._start(stack, volume, door, None, racer=number) for number in numbers]
         with self._phase("race"):
             for racer in racers:
                 hit = racer.wait_hit(self._deadlines.hook, f"racer {racer.seen.racer} to be ready")
@@ -280,9 +275,9 @@ class _Life:
             return False
         raise TrialEnded(Word.INVALID, f"it ended with exit code {code} before {point}{process.last_words()}")
 
-    def _strike(self, process: SubjectProcess) -> None:
+    def _strike(self, process: SubjectProcess, volume: Volume) -> None:
         with self._phase("kill"):
-            faults.find(self._trial.fault).strike(process)
+            faults.find(self._trial.fault).strike(faults.Site(process, volume))
 
     def _look(self, name: str, process: SubjectProcess) -> None:
         if self._verifier is None or self._census:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from lab.engine.container import Container, Mount, Spec
 from lab.engine.errors import LabError, UsageError
-from lab.engine.services import LABEL_ROLE, SOCKETS
+from lab.engine.services import LABEL_ROLE
 from lab.engine.stream import LineParser
 from lab.model import Json, Promises
 from lab.subject.load import Subject
@@ -61,9 +61,8 @@ def prepare(services: Services, worker: Worker, subject: Subject, image: str, wo
     table = subject.subject
     name = f"lab-{services.run}-{NAME}"
     layer = open_layers(services, ("tmpfs",), table.uid)["tmpfs"]
-    socket = services.ledger.request({"do": "open", "trial": name, "rules": rules_of(workload)})["socket"]
     with ExitStack() as stack:
-        stack.callback(services.ledger.request, {"do": "close", "trial": name})
+        door = stack.enter_context(services.ledger.trial(worker.client, name, rules_of(workload), services.labels))
         volume = layer.fresh(name)
         stack.callback(layer.destroy, volume)
 
@@ -84,8 +83,8 @@ def prepare(services: Services, worker: Worker, subject: Subject, image: str, wo
                 image,
                 table.run,
                 memory_mb=table.memory_mb,
-                mounts=[Mount(volume.name, table.data), Mount(services.sockets_volume, SOCKETS, True)],
-                environment={"LAB_NONCE": NAME, "LAB_WORKLOAD": workload_text(workload), "LAB_LEDGER": str(socket)},
+                mounts=[Mount(volume.name, table.data), door.mount],
+                environment={"LAB_NONCE": NAME, "LAB_WORKLOAD": workload_text(workload), **door.environment},
             ),
             number=1,
             armed=None,

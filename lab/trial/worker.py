@@ -17,19 +17,19 @@ import docker
 
 from lab.engine.client import connect
 from lab.engine.errors import UsageError
-from lab.engine.removal import remove_volume
+from lab.engine.gc import sweep
 from lab.engine.services import (
     LABEL_KEPT,
     LABEL_RUN,
-    SOCKETS,
+    Ledger,
     Service,
     effect_ledger,
     namespace_holder,
+    pool_volume,
     storage_agent,
 )
 from lab.model import Json, Promises
-from lab.storage import LAYERS
-from lab.storage.base import Site, StorageLayer
+from lab.storage import Backend, Provisioner, find
 from lab.subject.load import Subject
 
 WORKLOAD_BYTES = 100 * 1024  # Linux takes 128 KiB for one environment variable
@@ -96,20 +96,16 @@ class Services:
     client: docker.DockerClient
     images: Images
     agent: Service
-    ledger: Service
-    sockets_volume: str
-    pool_volume: str
+    ledger: Ledger
     labels: Mapping[str, str]
 
     @contextmanager
-    def worker(self, number: int, layers: Mapping[str, StorageLayer], stop: threading.Event) -> Iterator[Worker]:
+    def worker(self, number: int, layers: Mapping[str, Provisioner], stop: threading.Event) -> Iterator[Worker]:
         """A worker with an engine client and a namespace holder of its own."""
         client = connect()
         try:
             with namespace_holder(client, self.run, self.images.base, number) as holder:
-                yield Worker(
-                    client, holder, layers, self.ledger, self.sockets_volume, self.images.base, self.labels, stop
-                )
+                yield Worker(client, holder, layers, self.ledger, self.images.base, self.labels, stop)
         finally:
             client.close()
 
@@ -120,9 +116,8 @@ class Worker:
 
     client: docker.DockerClient
     holder: str  # id of the container whose network namespace its trials share
-    layers: Mapping[str, StorageLayer]
-    ledger: Service
-    sockets_volume: str
+    layers: Mapping[str, Provisioner]
+    ledger: Ledger
     keeper_image: str  # has `sleep`
     labels: Mapping[str, str]
     stop: threading.Event  # set when the user wants to stop now
@@ -137,30 +132,16 @@ def open_services(client: docker.DockerClient, run: str, images: Images, *, kept
     """
     labels = {LABEL_RUN: run, **({LABEL_KEPT: "1"} if kept else {})}
     with ExitStack() as stack:
-        pool = stack.enter_context(_volume(client, f"lab-{run}-pool", labels, kept))
-        agent = stack.enter_context(storage_agent(client, run, images.storage, pool))
-        sockets = stack.enter_context(_volume(client, f"lab-{run}-sockets", labels, kept))
-        store = stack.enter_context(_volume(client, f"lab-{run}-store", labels, kept))
-        ledger = stack.enter_context(
-            effect_ledger(client, run, images.ledger, {sockets: SOCKETS, store: "/store"}, agent)
-        )
-        yield Services(run, client, images, agent, ledger, sockets, pool, labels)
+        stack.callback(sweep, client, run)
+        agent = stack.enter_context(storage_agent(client, run, images.storage, labels))
+        ledger = stack.enter_context(effect_ledger(client, run, images.ledger, labels, agent))
+        yield Services(run, client, images, agent, ledger, labels)
 
 
-@contextmanager
-def _volume(client: docker.DockerClient, name: str, labels: Mapping[str, str], kept: bool) -> Iterator[str]:
-    client.volumes.create(name, labels=dict(labels))
-    try:
-        yield name
-    finally:
-        if not kept:
-            remove_volume(client, name)
-
-
-def open_layers(services: Services, names: Sequence[str], uid: int) -> dict[str, StorageLayer]:
+def open_layers(services: Services, names: Sequence[str], uid: int) -> dict[str, Provisioner]:
     """The storage layers that were asked for, each tried once. Raises StorageUnavailable: none is skipped silently."""
-    site = Site(services.client, services.agent, services.pool_volume, services.labels, uid)
-    layers = {name: LAYERS[name](site) for name in names}
+    backend = Backend(services.client, services.agent, pool_volume(services.run), services.labels, uid)
+    layers = {name: Provisioner(find(name), backend) for name in names}
     for layer in layers.values():
         layer.probe()
     return layers

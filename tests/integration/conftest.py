@@ -14,7 +14,7 @@ from lab.campaigns.frame import Request, Stage, checked, new_stage
 from lab.engine.client import connect
 from lab.model import CrashPoint, Kind, Trial
 from lab.run.pool import Stop
-from lab.storage.base import StorageLayer
+from lab.storage import Provisioner
 from lab.subject.load import VerifierTable
 from lab.trial.life import Outcome, run_trial
 from lab.trial.prepare import workloads
@@ -52,7 +52,7 @@ def run_one(engine: docker.DockerClient, stage: Stage) -> RunOne:
         storage: str = "tmpfs",
         verifier: str = "honest",
         points: tuple[CrashPoint, ...] = (STEP,),
-        layers: Mapping[str, StorageLayer] | None = None,
+        layers: Mapping[str, Provisioner] | None = None,
         **how: str,
     ) -> Outcome:
         table = VerifierTable(image=stage.setting.verifier_image, command=("verifier", verifier))

@@ -16,7 +16,7 @@ from lab.fuzz.model import FuzzTrial, Kill, Life, Limits, Op, Scenario
 from lab.fuzz.trial import FuzzOutcome, run_trial
 from lab.model import RECOVERS, Kind, Word
 from lab.run.pool import Stop
-from lab.storage.base import StorageLayer, Volume
+from lab.storage import Provisioner, Volume
 from lab.trial.worker import Worker
 
 pytestmark = pytest.mark.docker
@@ -42,14 +42,14 @@ class Bench:
         self._engine = engine
 
     def run(
-        self, script: Scenario, bug: str | None = None, storage: str = "tmpfs", layer: StorageLayer | None = None
+        self, script: Scenario, bug: str | None = None, storage: str = "tmpfs", layer: Provisioner | None = None
     ) -> FuzzOutcome:
         (outcome,) = self.run_all([(script, bug)], storage, layer)
         assert left_by_trials(self._engine, self.stage.setting.run) == []
         return outcome
 
     def run_all(
-        self, scripts: list[tuple[Scenario, str | None]], storage: str = "tmpfs", layer: StorageLayer | None = None
+        self, scripts: list[tuple[Scenario, str | None]], storage: str = "tmpfs", layer: Provisioner | None = None
     ) -> list[FuzzOutcome]:
         def work(worker: Worker, trial: FuzzTrial) -> FuzzOutcome:
             layers = worker.layers if layer is None else {storage: layer}
@@ -170,7 +170,7 @@ def test_clients_that_cannot_play_their_script_are_an_error(bench: Bench) -> Non
 class OneHome:
     """Planted: a layer that gives two trials the same volume."""
 
-    def __init__(self, layer: StorageLayer) -> None:
+    def __init__(self, layer: Provisioner) -> None:
         self._layer = layer
         self._lock = threading.Lock()
         self._volume: Volume | None = None
@@ -195,7 +195,7 @@ def test_two_trials_never_share_a_home(bench: Bench) -> None:
     long = scenario(Life((NEW, DRAFT, PROMPT, *pauses), Kill("end")), Life((), Kill("end")), END)
     words = [outcome.verdict.word for outcome in bench.run_all([(long, None)] * 2)]
     assert words == [Word.PASS] * 2
-    layers: list[StorageLayer] = []
+    layers: list[Provisioner] = []
     bench.stage.crew.all([0], lambda worker, _: layers.append(worker.layers["tmpfs"]))
     shared = OneHome(layers[0])
     outcomes = bench.run_all([(long, None)] * 2, layer=shared)  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ from conftest import RunOne
 
 from lab.campaigns.frame import Stage
 from lab.model import Word
-from lab.storage.base import Site, StorageLayer, Volume
+from lab.storage import Backend, Layer, Provisioner, Volume
 from lab.storage.mountinfo import Expected
 
 pytestmark = pytest.mark.docker
@@ -72,20 +72,15 @@ def test_a_broken_promise_is_named_before_a_loss_that_nobody_promised(run_one: R
     assert outcome.verdict.broken == ("colour", "kept")
 
 
-class PlainVolume(StorageLayer):
+class PlainVolume(Provisioner):
     """Promises a filesystem and makes a folder on the engine's own disk: a mount that silently did not happen."""
 
-    fill = "archive"
-
-    def __init__(self, site: Site, pretended: str) -> None:
-        super().__init__(site)
-        self.name = self.filesystem = pretended  # type: ignore[misc]
-
-    def prepare(self, tar: bytes) -> None:
-        """Nothing to do."""
+    def __init__(self, backend: Backend, pretended: str) -> None:
+        super().__init__(Layer(pretended), backend)
 
     def fresh(self, name: str) -> Volume:
-        return self._create(name, {}, Expected(self.filesystem))
+        self.backend.client.volumes.create(name, labels=dict(self.backend.labels))
+        return Volume(name, Expected(self.filesystem), self.layer)
 
 
 @pytest.mark.parametrize("pretended", ["ext4", "tmpfs"])
@@ -93,7 +88,7 @@ def test_a_volume_on_another_filesystem_than_asked_makes_the_trial_invalid(
     run_one: RunOne, stage: Stage, pretended: str
 ) -> None:
     """Planted: the filesystem is taken from the request; a run "on tmpfs" then tells about the engine's own disk."""
-    layer = PlainVolume(stage.layers[pretended].site, pretended)
+    layer = PlainVolume(stage.layers[pretended].backend, pretended)
     outcome = run_one(storage=pretended, layers={pretended: layer})
     assert outcome.verdict.word is Word.INVALID, outcome.verdict
     assert outcome.verdict.why.startswith(f"not on {pretended}: ")

@@ -8,13 +8,10 @@ it.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
-from kernel_process import IMAGES
-
-sys.path.insert(0, str(IMAGES / "system" / "verifier"))
+import checkers  # noqa: F401 - makes the next line work
 from verifier.fuzz import judge
 
 Json = dict[str, Any]

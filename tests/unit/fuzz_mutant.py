@@ -9,10 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from checkers import HARNESS, PACKAGES
 from fuzz_history import History, Judge, judge
-from kernel_process import IMAGES
-
-SOURCE = IMAGES / "system" / "verifier" / "verifier"
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,9 @@ class Rule:
 
     def mutant(self, folder: Path) -> Judge:
         """The oracle without the rule, which must be there exactly once: one that was reworded is not left in."""
-        shutil.copytree(SOURCE, folder / "verifier", ignore=shutil.ignore_patterns("__pycache__"))
+        for source in (HARNESS / "verifier", PACKAGES["models"]):
+            into = folder / "verifier"
+            shutil.copytree(source, into, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
         path = folder / "verifier" / "fuzz" / f"{self.module}.py"
         source = path.read_text()
         assert source.count(self.rule) == 1, f"{self.rule!r} is {source.count(self.rule)} times in {self.module}.py"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from lab.plan.plan_file import PlanFile
+from lab.plan.plan_file import PlanFile, plan_of
 from lab.plan.schedule import Draw
-from lab.subject.load import Bug, Hook
+from lab.subject.load import Bug, Hook, load
 
 HOOKS = (
     Hook(name="chat.synced", meaning="a chat is durable", where="run"),
@@ -27,19 +27,26 @@ WEIGHTS = {
     "chat/set_mode": 1.0,
     "permission/decide": 2.0,
 }
+MUXD = plan_of(load("muxd"))
+TEXTS = {"cue": {"reply {1-4}": 10.0, "ask": 3.0, "slow {2300-2800}": 1.0}}
 STRIKES = {"hook": 10.0, "answer": 3.0, "invoke": 3.0, "start": 2.0, "end": 1.0}
+
+
+def operations(weights: dict[str, float]) -> dict[str, Any]:
+    """Those of muxd, as often as that."""
+    return {name: MUXD.operations[name].model_copy(update={"weight": weight}) for name, weight in weights.items()}
 
 
 def plan(**changes: Any) -> PlanFile:
     made: dict[str, Any] = {
         "adapter": "jsonrpc",
         "clients": 3,
-        "chats": 4,
         "kills": (3, 5),
         "ops": (20, 40),
         "pause_ms": (1, 150),
-        "weights": WEIGHTS,
-        "cues": {"reply": 10.0, "ask": 3.0, "slow": 1.0},
+        "things": MUXD.things,
+        "operations": operations(WEIGHTS),
+        "texts": TEXTS,
         "strikes": STRIKES,
     }
     return PlanFile(**(made | changes))

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import json
 import struct
-import sys
-from pathlib import Path
 from typing import Any
 
-VERIFIER = Path(__file__).resolve().parents[2] / "images" / "system" / "verifier"
-sys.path.insert(0, str(VERIFIER))
+import checkers  # noqa: F401 - makes `verifier` importable
 
 PREPARED = {
     "kind": "agent-tasks",

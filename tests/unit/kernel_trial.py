@@ -16,11 +16,8 @@ import tarfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kernel_process import DEADLINE_S, FULL, IMAGES, PREPARED, PYTHON, LedgerService, Process, Record, Trial
-
-_VERIFY = (
-    "import sys; sys.path.insert(0, sys.argv.pop(1)); from verifier.main import main; sys.exit(main(sys.argv[1:]))"
-)
+from checkers import PACKAGES, launch
+from kernel_process import DEADLINE_S, FULL, PREPARED, PYTHON, LedgerService, Process, Record, Trial
 
 
 class Verifier:
@@ -28,7 +25,7 @@ class Verifier:
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [*PYTHON, "-c", _VERIFY, str(IMAGES / "system" / "verifier"), "kernel"],
+            [*PYTHON, "-c", launch(PACKAGES["kernel"]), "kernel"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={"LAB_DATA": "/"},
         )  # fmt: skip
         self._read()

@@ -9,7 +9,6 @@ import json
 import os
 import shutil
 import sqlite3
-import sys
 import tempfile
 import tomllib
 from collections.abc import Callable
@@ -18,9 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import checkers  # noqa: F401 - makes the next line work
 from kernel_process import IMAGES, NONCE, PYTHON, LedgerService, Process, Record
-
-sys.path.insert(0, str(IMAGES / "system" / "verifier"))
 from verifier.cells import judge
 
 SESSIONS = IMAGES / "subjects" / "sessions"

@@ -23,7 +23,7 @@ from lab.cli import main as cli
 from lab.cli import run as cli_run
 from lab.cli.run import DEFAULT_MINUTES
 from lab.engine.errors import EngineUnavailable, Interrupted, LabError, UsageError
-from lab.fuzz.model import Kill, Life, Limits, Scenario
+from lab.fuzz.model import Kill, Life, Limits, Op, Scenario
 from lab.fuzz.store import Bounds
 from lab.model import to_json
 from lab.run.record import RUNS, Record
@@ -276,6 +276,7 @@ def fuzz_run() -> Record:
         (["replay", "latest", "3", "--keep"], "--keep is for crash points"),
         (["replay", "short.json", "--keep"], "--keep is for crash points"),
         (["replay", "short.json"], "short.json is no script of a crash fuzz"),
+        (["replay", "unknown.json"], "unknown.json is damaged: step 1: muxd has no operation 'chat/explode'"),
         (["replay", "other.json"], "other.json kills at the hook 'no.such', which muxd does not have"),
         (["compare", "latest"], "is a fuzz run: its layers ran other scenarios"),
         (["merge", "out", "latest"], "is a fuzz run: it has no shards"),
@@ -290,6 +291,8 @@ def test_what_cannot_be_asked_of_a_fuzz_run_is_told(
     lives = (Life((), Kill("hook", "no.such", 1)), Life((), None))
     script = Script(Scenario(7, 1, "jsonrpc", 1, Limits(), lives), "tmpfs", "drafts-durable", None, "muxd", "of-old")
     Path("other.json").write_text(json.dumps(to_json(script)))
+    strange = dataclasses.replace(script.scenario, lives=(Life((Op(1, 1, "chat/explode", {}),), None),))
+    Path("unknown.json").write_text(json.dumps(to_json(dataclasses.replace(script, scenario=strange))))
     monkeypatch.setattr(sys, "argv", ["lab", *words])
     with pytest.raises(SystemExit) as ended:
         cli.main()

@@ -25,4 +25,4 @@ def test_the_plan_of_redis_asks_for_what_its_adapter_maps_and_for_all_of_it() ->
     source = (SUBJECTS / "redis-clients" / "redis.py").read_text()
     mapped = {line.split('"')[1] for line in source.splitlines() if line.startswith('    "') and ": lambda" in line}
 
-    assert set(plan_of(ALWAYS).weights) == mapped
+    assert set(plan_of(ALWAYS).operations) == mapped

@@ -9,13 +9,12 @@ import pytest
 
 from lab.engine.errors import UsageError
 from lab.fuzz.model import Limits
-from lab.plan.plan_file import CUES, OPERATIONS, STRIKES, PlanFile, corpus_of, plan_of
+from lab.plan.plan_file import STRIKES, PlanFile, corpus_of, plan_of
 from lab.subject.load import SUBJECTS, Subject, load
 
 FUZZ = """
 adapter  = "jsonrpc"
 clients  = 3
-chats    = 4
 kills    = [3, 5]
 ops      = [20, 70]
 pause_ms = [1, 150]
@@ -25,12 +24,40 @@ answer_ms  = 1000
 timeout_ms = 1500
 up_s       = 5.5
 
-[weights]
-"chat/new"    = 3
-"prompt/send" = 0.5
+[things]
+key  = { name = "k{n}", most = 4 }
+job  = { name = "j{step}", within = "key", recent = 4 }
+mail = { name = "m{step}" }
 
-[cues]
-reply = 16
+[operations.put]
+model    = "register.write"
+weight   = 3
+needs    = "key"
+args     = { value = "v{step}" }
+promise  = "values-durable"
+
+[operations.enqueue]
+model    = "queue.send"
+weight   = 0.5
+creates  = "job"
+args     = { what = "[work]" }
+
+[operations.cancel]
+model    = "queue.remove"
+weight   = 1
+needs    = "job"
+where    = { what = "wait" }
+args     = { how = ["soft", "hard", true, 3] }
+
+[operations.mail]
+model    = "effects.send"
+weight   = 1
+creates  = "mail"
+effect   = "mail:{name}"
+
+[texts.work]
+"run {1-4}" = 16
+wait        = 1
 
 [strikes]
 hook = 16
@@ -83,15 +110,22 @@ def daemon(folder: Path, fuzz: str = FUZZ, corpus: str = CORPUS, subject: str = 
 def test_a_whole_plan_file_is_read_as_it_stands(tmp_path: Path) -> None:
     """The other tests each break one thing of this file."""
     plan = plan_of(daemon(tmp_path))
-    assert (plan.adapter, plan.clients, plan.chats, plan.kills, plan.ops) == ("jsonrpc", 3, 4, (3, 5), (20, 70))
-    assert plan.weights == {"chat/new": 3.0, "prompt/send": 0.5}
+    assert (plan.adapter, plan.clients, plan.kills, plan.ops) == ("jsonrpc", 3, (3, 5), (20, 70))
+    assert {name: op.weight for name, op in plan.operations.items()} == {
+        "put": 3,
+        "enqueue": 0.5,
+        "cancel": 1,
+        "mail": 1,
+    }
+    assert plan.operations["cancel"].args == {"how": ("soft", "hard", True, 3)}
+    assert plan.exercised == {"values-durable": ("put",)}
     assert (plan.limits.answer_ms, plan.limits.timeout_ms, plan.limits.up_s) == (1000, 1500, 5.5)
     assert PlanFile.model_validate_json(plan.model_dump_json(), strict=True) == plan
 
 
 def test_what_is_optional_may_be_left_out(tmp_path: Path) -> None:
     """The limits are then those that docs/fuzz.md promises; three clients; no corpus."""
-    text = re.sub(r"\[limits\].*?(?=\[weights\])", "", FUZZ, flags=re.DOTALL).replace("clients  = 3\n", "")
+    text = re.sub(r"\[limits\].*?(?=\[things\])", "", FUZZ, flags=re.DOTALL).replace("clients  = 3\n", "")
     subject = daemon(tmp_path, text, subject=SUBJECT.replace('corpus  = "corpus.toml"\n', ""))
     plan = plan_of(subject)
     assert plan.clients == 3
@@ -105,7 +139,22 @@ WRONG = [
     ("clients  = 3", 'clients = "3"', "clients: "),
     ('adapter  = "jsonrpc"', "", "adapter: missing"),
     ('"jsonrpc"', '"../jsonrpc"', "adapter: "),
-    ("chats    = 4", "chats = 0", "chats: "),
+    ("most = 4", "most = 0", "things.key.most: "),
+    ('"k{n}"', '"k{step}"', "things.key: `name` of a thing with `most` has one {n}"),
+    ('"j{step}"', '"job"', "things.job: `name` of a thing without `most` has one {step}"),
+    ('within = "key"', 'within = "lock"', "[things] job lies within 'lock', which is no thing"),
+    ('creates  = "mail"', 'creates = "job"', "[things] mail is created by no operation"),
+    ('needs    = "key"', 'needs = "lock"', "[operations] 'put' names the thing 'lock'; there are key, job, mail"),
+    ('needs    = "key"', "", "operations.put: register.write lacks `needs`"),
+    ('needs    = "key"', 'needs = "key"\neffect = "x"', "operations.put: register.write has no `effect`"),
+    ('effect   = "mail:{name}"', "", "operations.mail: effects.send lacks `effect`"),
+    (
+        'model    = "queue.remove"',
+        'model = "queue.drop"',
+        "operations.cancel: `model` is 'queue.drop'; there are ",
+    ),
+    ('"v{step}"', '"v{steps}"', "operations.put: 'v{steps}' may hold {step}, {name} and a range"),
+    ("[texts.work]", "[texts.play]", "[texts.play] is named by no operation"),
     ("kills    = [3, 5]", "kills = [5, 3]", "`kills` begins with the least: 5 > 3"),
     ("kills    = [3, 5]", "kills = [0, 3]", "kills.0: "),
     ("kills    = [3, 5]", "kills = [3]", "kills.1: "),
@@ -114,10 +163,8 @@ WRONG = [
     ("answer_ms  = 1000", "answer_ms = 1500", "`timeout_ms` must be above `answer_ms`"),
     ("answer_ms  = 1000", "answer = 1000", "limits.answer: unknown key"),
     ("up_s       = 5.5", "up_s = 0", "limits.up_s: "),
-    ('"chat/new"    = 3', '"chat/new" = 0', "weights.chat/new: "),
-    ('"chat/new"    = 3', '"chat/old" = 3', "[weights] names 'chat/old'; there are status, chat/new"),
-    ('"chat/new"    = 3', "", "[weights] lacks chat/new"),
-    ("reply = 16", "replay = 16", "[cues] names 'replay'; there are reply, ask"),
+    ("weight   = 3", "weight = 0", "operations.put.weight: "),
+    ('"run {1-4}" = 16', '"run {1-4}" = 0', "texts.work.run {1-4}: "),
     ("hook = 16", "hooks = 16", "[strikes] names 'hooks'; there are hook, answer"),
     ("hook = 16\nend  = 1", "", "strikes: "),
     ("hook = 16", "hook = many", "is not TOML"),
@@ -148,12 +195,11 @@ def test_what_is_wrong_is_told_in_a_line_that_fits_a_screen(tmp_path: Path, old:
 
 
 def test_a_daemon_without_hooks_cannot_be_killed_at_one(tmp_path: Path) -> None:
-    """Planted: an index error in the middle of the campaign. And it needs no cues: it may run nothing."""
+    """Planted: an index error in the middle of the campaign."""
     bare = SUBJECT.replace(WITHOUT_HOOKS, "")
     with pytest.raises(UsageError, match=r"fuzz.toml: \[strikes\] names `hook`, but mine has no hooks"):
         plan_of(daemon(tmp_path, subject=bare))
-    text = FUZZ.replace("hook = 16", "answer = 16").replace("[cues]\nreply = 16", "")
-    assert plan_of(daemon(tmp_path, text, subject=bare)).cues == {}
+    assert "hook" not in plan_of(daemon(tmp_path, FUZZ.replace("hook = 16", "answer = 16"), subject=bare)).strikes
 
 
 def test_a_plan_that_is_not_there_is_named(tmp_path: Path) -> None:
@@ -194,5 +240,6 @@ def test_the_built_in_plans_are_read_and_name_what_their_daemon_serves(path: Pat
     """They are read by the same rules as a user's."""
     subject = load(path.parent.name)
     plan = plan_of(subject)
-    assert set(plan.weights) <= set(OPERATIONS) and set(plan.cues) <= set(CUES) and set(plan.strikes) <= set(STRIKES)
+    assert set(plan.strikes) <= set(STRIKES)
+    assert "status" in plan.operations
     corpus_of(subject)

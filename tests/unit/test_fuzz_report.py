@@ -158,6 +158,14 @@ def test_a_fault_of_timing_and_a_search_cut_short_are_told_apart() -> None:
     assert "it does not fail one at a time" not in text
 
 
+def test_a_search_that_left_nothing_out_claims_no_shorter_script() -> None:
+    """Planted: "160 to 160 operations", which reads as a result."""
+    same = dataclasses.replace(SHORT, how=How(160, 160, 40, serial=False, finished=False))
+    text = " ".join(ended([VIOLATION], data(shrunk={7: same})).split())
+    assert "no shorter than 160 operations" in text
+    assert "160 to 160" not in text
+
+
 def test_a_script_that_is_still_long_is_named_and_not_printed() -> None:
     """A search cut short left 272 operations, and forty lines of them buried the verdict."""
     for after, printed in ((40, True), (41, False)):

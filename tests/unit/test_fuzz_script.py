@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fuzz_plan import plan
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +16,7 @@ from lab.engine.errors import UsageError
 from lab.fuzz.model import PAUSE, Kill, Life, Limits, Op, Scenario
 from lab.model import from_json
 from lab.plan.shrink import How, Shrunk
-from lab.run.reproducer import Script, how, lines, parse, read, to_json
+from lab.run.reproducer import Script, check_operations, how, lines, parse, read, to_json
 
 OPS = (
     Op(3, 1, "chat/new", {"chat": "c1"}),
@@ -58,6 +59,14 @@ def test_how_it_was_found_is_kept_beside_it() -> None:
     assert from_json(How, how(Shrunk(SCENARIO, found))) == found
 
 
+def test_an_operation_that_the_subject_does_not_have_is_refused(tmp_path: Path) -> None:
+    """A typing error in an edited file; only the subject's plan file knows its operations."""
+    check_operations(SCRIPT, plan(), tmp_path)
+    edited = read(written(tmp_path, lambda d: d["scenario"]["lives"][0]["ops"][1].update(op="chat/sing")))
+    with pytest.raises(UsageError, match="step 41: muxd has no operation 'chat/sing'"):
+        check_operations(edited, plan(), tmp_path / "0012.json")
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -68,7 +77,6 @@ def test_how_it_was_found_is_kept_beside_it() -> None:
         (lambda d: d["scenario"].update(seed="7"), "scenario.seed: Input should be a valid integer"),
         (lambda d: d["scenario"]["lives"][0]["ops"][1].update(step=3), "step 3 is there twice"),
         (lambda d: d["scenario"]["lives"][0]["ops"][1].update(client=3), "step 41: no client 3"),
-        (lambda d: d["scenario"]["lives"][0]["ops"][1].update(op="chat/sing"), "step 41: no operation 'chat/sing'"),
         (lambda d: d["scenario"]["limits"].update(up_s=-5.0), "its limit up_s: Input should be greater than 0"),
         (lambda d: d["scenario"]["limits"].update(answer_ms=3000), "its limit timeout_ms is not above answer_ms"),
         (lambda d: d["scenario"].update(lives=[]), "it has no life"),

@@ -88,7 +88,7 @@ def test_a_whole_trial_is_told_life_by_life_with_each_answer_and_wait() -> None:
     sent = [" ".join(line.split()) for line in lines if "client 1" in line]
     assert sent[:2] == [
         "1 client 1 chat/new c1 -> ok 3.0 ms",
-        '> 2 client 1 draft/set c1 "d2" -> no answer: cut 10.0 ms',
+        "> 2 client 1 draft/set c1 d2 -> no answer: cut 10.0 ms",
     ]
 
 

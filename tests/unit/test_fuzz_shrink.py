@@ -61,6 +61,29 @@ def test_two_operations_and_the_kill_between_them_are_what_is_left() -> None:
     assert found.how.tried < 100
 
 
+def test_a_search_that_leaves_nothing_out_says_that_it_is_no_shorter() -> None:
+    """ "shrunk 160 to 160 operations" was told as a result."""
+    of = long_scenario()
+    found = shrink(of, lambda candidates: None, PLENTY)
+    assert (found.scenario, found.how.shorter) == (of, False)
+    assert shrunk(of, lambda s: 4 in steps(s)).how.shorter
+
+
+def test_what_an_operation_needs_is_told_by_the_script_alone() -> None:
+    """No operation is known by name: what names a thing first creates it, and who speaks of it goes with it."""
+    ops = [Op(1, 1, "table", {"t": "a"}), Op(2, 1, "row", {"t": "a", "row": "r2"}), Op(3, 1, "drop", {"row": "r2"})]
+    ops += [Op(4, 1, "table", {"t": "b"}), Op(5, 1, "row", {"t": "b", "row": "r5"}), Op(6, 1, "look", {})]
+    offered: list[list[int]] = []
+
+    def fails(candidates: Sequence[Scenario]) -> None:
+        offered.extend(steps(candidate) for candidate in candidates)
+
+    shrink(scenario(Life(tuple(ops), None)), fails, PLENTY, about=3)
+    assert [2, 3] in offered and [1, 2, 3] in offered  # about the row, with what makes it
+    assert [4, 5, 6] in offered  # without table a, and so without all that lies in it
+    assert [1, 4, 5, 6] in offered  # without row r2, and so without its removal
+
+
 def test_a_kill_keeps_its_hook_if_the_fault_is_there_and_its_lowest_count() -> None:
     """Planted: kills that are made simpler without asking whether it still fails."""
 

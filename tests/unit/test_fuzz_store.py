@@ -30,7 +30,7 @@ def record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Record:
 @pytest.mark.parametrize("bounds", [Bounds(0.3, None, 120), Bounds(None, 6, 0.0), Bounds(None, None, 1.5)])
 def test_the_plan_and_the_bounds_come_back_as_they_were(record: Record, bounds: Bounds) -> None:
     """`lab resume` goes on with them, whatever has become of fuzz.toml since."""
-    made = plan(kills=(1, 2), cues={})
+    made = plan(kills=(1, 2))
     store.write_plan(record, made, bounds, "lab/clients:1")
     assert store.read_plan(record) == (made, bounds, "lab/clients:1")
 

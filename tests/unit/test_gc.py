@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lab.engine.gc import STARTING_S, Remains, _seconds
+from lab.engine.gc import DYING_S, STARTING_S, Remains, _seconds
 from lab.engine.services import LABEL_KEPT, LABEL_ROLE
 
 NOW_S = datetime(2026, 11, 30, 10, 15, 2, tzinfo=UTC).timestamp()
@@ -18,10 +18,10 @@ def container(role: str, state: str, age_s: float) -> dict[str, Any]:
     return {"Id": role, "State": state, "Created": int(NOW_S - age_s), "Labels": {LABEL_ROLE: role}}
 
 
-def volume(age_s: float) -> dict[str, Any]:
+def volume(age_s: float, name: str = "lab-run-pool") -> dict[str, Any]:
     """A volume as the engine lists it."""
     made = datetime.fromtimestamp(NOW_S - age_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return {"Name": "pool", "CreatedAt": made, "Labels": {}}
+    return {"Name": name, "CreatedAt": made, "Labels": {}}
 
 
 OLD_S, YOUNG_S = STARTING_S + 5, STARTING_S - 5
@@ -36,9 +36,10 @@ OLD_S, YOUNG_S = STARTING_S + 5, STARTING_S - 5
         ([container("process", "running", YOUNG_S)], [volume(YOUNG_S)], False),
         ([container("agent", "created", YOUNG_S)], [volume(OLD_S)], True),
         ([container("agent", "created", OLD_S)], [volume(OLD_S)], False),
-        ([], [volume(YOUNG_S)], True),
-        ([], [volume(OLD_S), volume(OLD_S)], False),
-        ([], [volume(OLD_S), volume(YOUNG_S)], True),
+        ([], [volume(DYING_S - 1)], True),
+        ([], [volume(DYING_S + 1)], False),
+        ([], [volume(DYING_S - 1, "lab-run-store")], False),
+        ([], [volume(DYING_S - 1), volume(DYING_S - 1, "lab-run-store")], False),
     ],
     ids=[
         "its agent runs",
@@ -47,9 +48,10 @@ OLD_S, YOUNG_S = STARTING_S + 5, STARTING_S - 5
         "it has no agent any more",
         "its agent is just starting",
         "its agent never started",
-        "it has just made its volume",
-        "only volumes are left",
-        "it makes its volumes",
+        "the engine has just made its pool, with its agent",
+        "only its pool is left",
+        "a volume that only a run with an agent makes",
+        "only volumes are left, young as they are",
     ],
 )
 def test_a_run_is_alive_while_its_agent_is_or_may_be_starting(

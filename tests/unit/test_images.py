@@ -81,6 +81,39 @@ def test_only_a_dockerfile_that_asks_for_an_image_of_the_labs_stands_on_it(folde
     assert images.read_context(folder).below is None
 
 
+def tags_with(root: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """The tag of each of the lab's own images in that copy of them, as if every image were built."""
+    monkeypatch.setattr(images, "SYSTEM", root)
+
+    def built(folder: Path) -> str:
+        context = images.read_context(folder)
+        return context.tag(built(root / images.BELOW[context.below]) if context.below else "")
+
+    return {str(file.parent.relative_to(root)): built(file.parent) for file in root.rglob("Dockerfile")}
+
+
+@pytest.mark.parametrize(
+    ("edited", "changed"),
+    [
+        ("checkers/models/fuzz/waits.py", {"checkers/models"}),
+        ("checkers/cells/cells/views.py", {"checkers/cells"}),
+        ("checkers/kernel/kernel/fold.py", {"checkers/kernel"}),
+        ("checkers/base/verifier/tree.py", {"checkers/base", "checkers/cells", "checkers/kernel", "checkers/models"}),
+    ],
+)
+def test_an_edited_checker_changes_no_other_checkers_image(
+    edited: str, changed: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With all of them in one image, an edit of the fuzz oracle made every kernel pass one by an older verifier."""
+    root = tmp_path / "system"
+    shutil.copytree(images.SYSTEM, root, ignore=shutil.ignore_patterns("__pycache__"))
+    before = tags_with(root, monkeypatch)
+    (root / edited).write_text((root / edited).read_text() + "# edited\n")
+    after = tags_with(root, monkeypatch)
+    assert {name for name in before if before[name] != after[name]} == changed
+    assert len({tag.split(":")[0] for tag in before.values()}) == len(before)  # each has a name of its own
+
+
 def test_a_tag_names_its_folder_in_characters_that_docker_takes(folder: Path) -> None:
     """A folder called "My Program" is the user's good right."""
     assert tag(folder).startswith("lab/my-program:")

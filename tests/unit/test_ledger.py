@@ -112,6 +112,14 @@ def line(**request: Any) -> bytes:
     return json.dumps(request).encode() + b"\n"
 
 
+def nested(depth: int) -> list[Any]:
+    """A list in a list in a list."""
+    found: list[Any] = []
+    for _ in range(depth - 1):
+        found = [found]
+    return found
+
+
 def send(effect: str, klass: str = "once", token: int = 1, key: str | None = None, **more: Any) -> dict[str, Any]:
     return {"do": "send", "effect": effect, "class": klass, "key": key or effect, "token": token,
             "tool": "charge", "args": {"amount": 17}, **more}  # fmt: skip
@@ -290,12 +298,13 @@ def test_trials_see_nothing_of_each_other_and_close_leaves_nothing(ledger: Ledge
     """The same effect, key and token in two trials are two effects; a closed trial can be opened anew, empty."""
     one, two = ledger.open("one"), ledger.open("two", decline=["x"])
     assert Sender(one).ask(**send("k", "keyed"))["ok"]
+    assert [path.name for path in Path(one).parent.iterdir()] == ["socket"], "a folder of its own, with no other socket"
     assert Sender(two).ask(do="receipt", effect="k")["receipt"] is None
     assert Sender(two).ask(**send("k", "keyed"))["ok"]
     assert Sender(one).ask(**send("x"))["ok"]
     assert ledger.results("two") == ["none", "landed"]
     assert ledger.ask("close", "one") == {"id": ledger.ident, "ok": True}
-    assert not Path(one).exists()
+    assert not Path(one).parent.exists()
     assert ledger.results("two") == ["none", "landed"]
     ledger.open("one")
     assert ledger.snapshot("one") == {"requests": [], "effects": []}
@@ -307,6 +316,9 @@ def test_trials_see_nothing_of_each_other_and_close_leaves_nothing(ledger: Ledge
         b"\n", b"nonsense\n", b"\xff\xfe\n", b"[]\n", b"[" * 50_000 + b"\n", b'{"do":"delete"}\n',
         line(do="send", effect="e", token=1), line(**send("e", "twice")), line(**send("", "once")),
         line(**{**send("e", "keyed"), "key": None}), line(**send("e", token="1")), line(**send("e", token=True)),
+        line(**send("e", args="DEEP")).replace(b'"DEEP"', b"[" * 980 + b"]" * 980),
+        line(**send("e", args={"a": nested(40)})), line(**send("e", args=1e999)),
+        line(**send("e", args=[{"x": float("nan")}])), line(do="fence", effect="e", token=1, more=nested(40)),
         line(**send("e", token=2**70)), line(**send("\ud800")), line(**send("e" * 10_000)),
         line(do="fence", effect="e"),
     ],
@@ -335,6 +347,37 @@ def test_a_line_without_end_and_a_crowd_of_connections_are_bounded(ledger: Ledge
     assert "connections" in crowd[-1].read()["why"]
     assert crowd[0].ask(**send("still"))["ok"]
     assert ledger.results() == ["malformed", "malformed", "landed"]
+
+
+def test_arguments_as_deep_as_is_allowed_come_back_as_they_were(ledger: Ledger) -> None:
+    """The bound counts the request itself: an honest sender's arguments may be nested 31 deep."""
+    sender = Sender(ledger.open())
+    assert sender.ask(**send("e", args=nested(31)))["ok"]
+    assert "nested more than 32 deep" in sender.ask(**send("f", args=nested(32)))["why"]
+    assert ledger.snapshot()["effects"][0]["args"] == nested(31)
+
+
+@pytest.mark.parametrize(
+    ("request_line", "recorded"),
+    [(b"[]\n", 10_001), (line(**send("e", "pure", args="x" * 100_000)), 168)],
+    ids=["many", "large"],
+)
+def test_a_flood_of_requests_is_refused_and_recorded_once(ledger: Ledger, request_line: bytes, recorded: int) -> None:
+    """Planted: no bound on a trial's requests; its snapshot then outgrows the service's memory."""
+    path = ledger.open()
+    sender = Sender(path)
+    for _ in range(recorded):
+        sender.write(request_line)
+        answer = sender.read()
+        assert answer
+    assert "more than 10000 requests" in answer["why"]
+    assert sender.read() is None
+    for _ in range(3):
+        late = Sender(path)
+        late.write(line(**send("late")))
+        assert late.read() is None
+    assert len(ledger.results()) == recorded
+    assert Sender(ledger.open("other")).ask(**send("e"))["ok"]
 
 
 def test_a_sender_that_never_reads_its_answers_stops_nobody(ledger: Ledger) -> None:

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import checkers  # noqa: F401 - makes `verifier` below be found
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from verifier.cells import CELLS as JUDGED
+from verifier.cells.properties import prefix_durability, rotation_atomicity
 
 from lab.campaigns import cells_data
 from lab.workloads import FAMILIES
 from lab.workloads.session_cells import CELLS, JOURNAL_MODES, KIND, RACERS, TAIL, generate, outlasting, prepared
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "images" / "system" / "verifier"))
-from verifier.cells import CELLS as JUDGED  # noqa: E402 - found by the path above
-from verifier.cells.properties import prefix_durability, rotation_atomicity  # noqa: E402
 
 Json = dict[str, Any]
 

@@ -318,7 +318,7 @@ def test_a_daemon_that_names_no_verifier_is_judged_by_the_oracle_with_its_audits
     """Planted: a daemon without audits; its trial in which nothing was done was a mere note."""
     verifier = load("muxd").verifier
     assert (verifier.command, verifier.audits) == (("verify", "fuzz"), ("machine-kept-up", "work-done"))
-    assert verifier.image == f"build:{IMAGES / 'system' / 'verifier'}"
+    assert verifier.image == f"build:{IMAGES / 'system' / 'checkers' / 'models'}"
 
 
 def test_only_a_daemon_can_do_without_a_verifier(tmp_path: Path) -> None:

@@ -8,23 +8,18 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 
 import pytest
+from checkers import PACKAGES, launch
 from hermes_process import VIEWS_FILE, Driver, Home
-from kernel_process import DEADLINE_S, IMAGES, PYTHON, LedgerService, Record
+from kernel_process import DEADLINE_S, PYTHON, LedgerService, Record
+from verifier import tree
 
 from lab.workloads.session_cells import generate
 
-sys.path.insert(0, str(IMAGES / "system" / "verifier"))
-from verifier import tree
-
-VERIFIER = IMAGES / "system" / "verifier"
-
-VERIFY = "import sys; sys.path.insert(0, sys.argv.pop(1)); from verifier.main import main; sys.exit(main(sys.argv[1:]))"
 SEED = 7
 # How many acknowledgements a cell needs before its kill; far from the end of its script, which must not be reached.
 STORY = {"prefix-durability": 215, "fork-determinism": 47, "recovery-determinism": 20, "checkpoint-validity": 20}
@@ -89,7 +84,7 @@ class Trial:
 
     def _judged(self) -> dict[str, list[str]]:
         done = subprocess.run(
-            [*PYTHON, "-c", VERIFY, str(VERIFIER), "cells"], text=True, capture_output=True, check=True,
+            [*PYTHON, "-c", launch(PACKAGES["cells"]), "cells"], text=True, capture_output=True, check=True,
             input="".join(json.dumps(request) + "\n" for request in self._requests), timeout=DEADLINE_S,
             env={"LAB_DATA": "/", "VERIFIER_VIEWS": str(VIEWS_FILE)},
         )  # fmt: skip

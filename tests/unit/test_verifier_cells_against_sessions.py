@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -18,15 +17,12 @@ from random import Random
 from typing import Any
 
 import pytest
-from kernel_process import IMAGES, PYTHON, LedgerService, Process
+from checkers import PACKAGES, launch
+from kernel_process import PYTHON, LedgerService, Process
 from sessions_process import SESSIONS, VIEWS_FILE, Folder
-
-from lab.workloads.session_cells import CELLS, RACERS, generate, prepared
-
-sys.path.insert(0, str(IMAGES / "system" / "verifier"))
 from verifier import tree
 
-VERIFIER = IMAGES / "system" / "verifier"
+from lab.workloads.session_cells import CELLS, RACERS, generate, prepared
 
 Json = dict[str, Any]
 
@@ -37,7 +33,6 @@ BUGS: list[Json] = tomllib.loads((SESSIONS / "bugs.toml").read_text())["bug"]
 LATE = {("prefix-durability", "append"): 201, ("rotation-atomicity", "rotate"): 51}
 # In one container after the other its process id is the same; here it is not, and test_sessions_crash.py sees to that.
 NEEDS_CONTAINERS = "claim-owner-is-pid"
-VERIFY = "import sys; sys.path.insert(0, sys.argv.pop(1)); from verifier.main import main; sys.exit(main(sys.argv[1:]))"
 
 
 @dataclass
@@ -115,7 +110,7 @@ class Trial:
         """Every look in order by one verifier, as in a trial."""
         asked = "".join(json.dumps(request) + "\n" for request in self._requests)
         done = subprocess.run(
-            [*PYTHON, "-c", VERIFY, str(VERIFIER), "cells"], input=asked, text=True, capture_output=True,
+            [*PYTHON, "-c", launch(PACKAGES["cells"]), "cells"], input=asked, text=True, capture_output=True,
             timeout=30, check=True, env={"LAB_DATA": "/", "VERIFIER_VIEWS": str(VIEWS_FILE)},
         )  # fmt: skip
         outcome = Outcome()

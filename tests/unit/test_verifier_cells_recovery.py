@@ -8,10 +8,12 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from cells_store import VERIFIER, VIEWS, Trial, facts, failed, trials
-from verifier import tree
+from cells_store import VIEWS, Trial, facts, failed, trials
+from checkers import HARNESS
+from verifier import cells, tree
 from verifier.main import Looks
 
 New = Callable[..., Trial]
@@ -135,6 +137,45 @@ def test_the_harness_hands_each_look_those_before_it(new: New) -> None:
     assert seen == [[], [first], [first, second]]
 
 
+def asked(looks: Looks, trial: Trial, look: str) -> dict[str, Any]:
+    """One look through the harness, at the store as it lies on disk now."""
+    request = {"ask": "look", "look": look, "workload": trial.workload, "history": trial.history}
+    volume = {"ledger": trial.ledger, "volume": tree.pack(trial.files())}
+    return looks.answer(json.dumps(request | volume).encode())
+
+
+def told_again(before: Looks, *looks: tuple[str, int]) -> Looks:
+    """Another verifier, which is told what the one before it saw."""
+    after = Looks(cells.judge, "/nowhere")
+    for number, (look, lines) in enumerate(looks, 1):
+        copied = before.answer(json.dumps({"ask": "copy", "n": number}).encode())
+        memory = {"ask": "remember", "look": look, "history": lines, **copied}
+        assert after.answer(json.dumps(memory).encode()) == {}
+    return after
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_a_verifier_that_let_go_of_the_volume_judges_as_if_it_never_had(new: New, broken: bool) -> None:
+    """A power cut needs every container off the volume; the next verifier must not have forgotten the looks before."""
+    trial = worked(new, "recovery-determinism")
+    first = Looks(cells.judge, "/nowhere")
+    trial.die()
+    assert failed(asked(first, trial, "killed")["properties"]) == {}
+    lines = len(trial.history)
+    trial.start()
+    if broken:
+        trial.sql.execute("INSERT INTO m VALUES ('b', 9, 'system', 'resumed as 77af', 1)")
+    answers = [asked(verifier, trial, "recovered") for verifier in (told_again(first, ("killed", lines)), first)]
+    assert answers[0] == answers[1]
+    assert failed(answers[0]["properties"]) == ({"recovery-determinism": "messages[4]"} if broken else {})
+
+
+def test_a_verifier_that_was_told_nothing_says_so_and_passes_nothing(new: New) -> None:
+    """Planted: the new verifier is not told of the look before, and compares the recovery with nothing."""
+    trial = recovered(new)
+    assert "looks before this one are missing" in asked(Looks(cells.judge, "/nowhere"), trial, "recovered")["error"]
+
+
 # ---- checkpoint-validity
 
 
@@ -256,7 +297,7 @@ def test_other_views_make_another_verifier(tmp_path: Path) -> None:
 
     (tmp_path / "verifier").mkdir()
     for module in ("__init__.py", "main.py", "tree.py"):
-        (tmp_path / "verifier" / module).write_bytes((VERIFIER / "verifier" / module).read_bytes())
+        (tmp_path / "verifier" / module).write_bytes((HARNESS / "verifier" / module).read_bytes())
     (tmp_path / "VERSION").write_text("stamped\n")
     without = version()
     (tmp_path / "views.toml").write_text(VIEWS)

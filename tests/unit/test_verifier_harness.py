@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kernel_states import VERIFIER, finished
+from checkers import PACKAGES, launch
+from kernel_states import finished
 from verifier import tree
 
-LAUNCH = (
-    f"import sys; sys.path.insert(0, {str(VERIFIER)!r}); from verifier.main import main; sys.exit(main(sys.argv[1:]))"
-)
+LAUNCH = launch(PACKAGES["kernel"])
 
 
 def verify(data: Path, *requests: Any, name: str = "kernel") -> list[dict[str, Any]]:
@@ -151,3 +150,27 @@ def test_looks_are_kept_once_and_forgotten_when_there_is_no_room(monkeypatch: py
     volumes = [looks.answer(b'{"ask":"copy","n":%d}' % n)["volume"] for n in (1, 2, 3)]
     assert volumes[0] == volumes[1] == tree.pack({"a": b"x" * 600})
     assert volumes[2] is None
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"look": "later"},
+        {"history": -1},
+        {"history": True},
+        {"history": None},
+        {"volume": "no archive"},
+        {"volume": 7},
+    ],
+)
+def test_a_look_that_cannot_have_been_is_not_remembered(wrong: dict[str, Any]) -> None:
+    """Half of it kept, and every later look would be compared with one that nobody took."""
+    from verifier.main import Looks
+
+    looks = Looks(lambda files, request: {"earlier": len(request["earlier"])}, "/nowhere")
+    memory = {"ask": "remember", "look": "killed", "history": 3, "volume": None}
+    assert "error" in looks.answer(json.dumps(memory | wrong).encode())
+    look = json.dumps({"ask": "look", "look": "end", "volume": tree.pack({})}).encode()
+    assert looks.answer(look)["properties"] == {"earlier": 0}
+    assert looks.answer(json.dumps(memory).encode()) == {}
+    assert looks.answer(b'{"ask":"copy","n":2}') == {"volume": None}  # as it was told: too large to be kept

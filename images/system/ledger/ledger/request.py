@@ -6,12 +6,15 @@ Pure: no socket and no store is touched here, so that nothing half-checked ever 
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 CLASSES = ("pure", "keyed", "once")
 MAX_TEXT = 8192  # of an effect, a key or a tool, in bytes
 MAX_TOKEN = 2**63 - 1  # SQLite's integers
+MAX_DEPTH = 32  # of the objects and lists of a request; Python's JSON fails, in every reader, at some 1,000
 
 
 class Malformed(Exception):
@@ -56,6 +59,7 @@ def parse(line: bytes) -> Request:
         raise Malformed(f"not JSON: {error}") from None
     if not isinstance(asked, dict):
         raise Malformed("not a JSON object")
+    _check_values(asked)
     match asked.get("do"):
         case "send":
             return _send(asked)
@@ -64,6 +68,22 @@ def parse(line: bytes) -> Request:
         case "receipt":
             return Receipt(_text(asked, "effect"))
     raise Malformed("`do` is none of send, fence, receipt")
+
+
+def _check_values(asked: Any) -> None:
+    """Bound the depth, and refuse the numbers that JSON does not have: what is recorded, every reader can read."""
+    level, depth = [asked], 0
+    while level:
+        if depth >= MAX_DEPTH and any(isinstance(value, dict | list) for value in level):
+            raise Malformed(f"nested more than {MAX_DEPTH} deep")
+        if any(isinstance(value, float) and not math.isfinite(value) for value in level):
+            raise Malformed("a number is infinite or NaN")
+        depth += 1
+        level = [inner for value in level for inner in _inside(value)]
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
 def _send(asked: dict[str, Any]) -> Send:

@@ -1,5 +1,7 @@
 """The sockets of the ledger: one a trial for subjects, standard input and output for the controller.
 
+A trial's socket lies in a folder of its own, so that its subject can be given that and nothing of the others.
+
 One thread, one loop: requests are decided in the order in which they are read, so "before" and "after" in a trial's
 records mean what they say. Nothing here waits for anybody: a peer that does not read its answers loses its
 connection. Only a controller that stops reading can stop the service, and it is the one who started it.
@@ -27,6 +29,9 @@ MAX_CONTROL = 1024 * 1024  # of a controller's line
 MAX_TRIALS = 32  # open at once; with MAX_PEERS it keeps below the usual 1,024 descriptors
 MAX_PEERS = 24  # connections of one trial
 MAX_HOLD = 16  # held requests of one trial
+MAX_REQUESTS = 10_000  # of one trial; each is a row, and an effect at most one more
+MAX_BYTES = 16 * 1024 * 1024  # of one trial's requests: a snapshot of them is one line, in memory
+SOCKET = "socket"  # its name in the trial's folder
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", re.ASCII)
 
 
@@ -59,9 +64,16 @@ class Trial:
     name: str
     rules: Rules
     listener: socket.socket
-    path: Path
+    folder: Path
+    requests: int = 0  # so far, refused connections among them
+    bytes: int = 0  # of its requests
+    refused: bool = False  # a request of the flood
     peers: list[Peer] = field(default_factory=list)
     held: list[tuple[Held, Peer | None]] = field(default_factory=list)
+
+    @property
+    def flooded(self) -> bool:
+        return self.requests > MAX_REQUESTS or self.bytes > MAX_BYTES
 
 
 class Server:
@@ -131,10 +143,12 @@ class Server:
             raise Refused(f"trial {name} is already open")
         if len(self._trials) >= MAX_TRIALS:
             raise Refused(f"{MAX_TRIALS} trials are open, which is the most; close one")
-        path = self._sockets / f"{name}.sock"
+        folder = self._sockets / name
+        path = folder / SOCKET
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            path.unlink(missing_ok=True)  # of an earlier life of this service
+            folder.mkdir(exist_ok=True)  # it may be there from an earlier life of this service
+            path.unlink(missing_ok=True)
             listener.bind(str(path))
             path.chmod(0o666)  # the subject runs as another user
             listener.listen(MAX_PEERS)
@@ -142,7 +156,7 @@ class Server:
         except OSError as error:
             listener.close()
             raise Refused(f"cannot make the socket {path}: {error}") from None
-        trial = Trial(name, rules, listener, path, held=[(held, None) for held in self._world.held(name)])
+        trial = Trial(name, rules, listener, folder, held=[(held, None) for held in self._world.held(name)])
         self._trials[name] = trial
         self._selector.register(listener, selectors.EVENT_READ, lambda: self._accept(trial))
         return {"socket": str(path)}
@@ -174,7 +188,9 @@ class Server:
     def _shut(self, trial: Trial) -> None:
         self._selector.unregister(trial.listener)
         trial.listener.close()
-        trial.path.unlink(missing_ok=True)
+        (trial.folder / SOCKET).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # the socket was all that a trial has there
+            trial.folder.rmdir()
         for peer in list(trial.peers):
             self._drop(peer)
 
@@ -191,8 +207,7 @@ class Server:
         trial.peers.append(peer)
         self._watch(peer)
         if len(trial.peers) > MAX_PEERS:
-            self._answer(peer, self._world.malformed(trial.name, f"more than {MAX_PEERS} connections"))
-            self._drop(peer)
+            self._refuse(peer, f"more than {MAX_PEERS} connections")
         return True
 
     def _read_all(self, trial: Trial) -> None:
@@ -223,9 +238,7 @@ class Server:
         while not peer.holding and peer.sock.fileno() >= 0:
             line, newline, rest = peer.unread.partition(b"\n")
             if len(line) > MAX_LINE:
-                why = f"longer than {MAX_LINE} bytes"
-                self._answer(peer, self._world.malformed(peer.trial.name, why))
-                return self._drop(peer)
+                return self._refuse(peer, f"longer than {MAX_LINE} bytes")
             if not newline:
                 return None
             peer.unread = rest
@@ -234,11 +247,15 @@ class Server:
 
     def _serve(self, peer: Peer, line: bytes) -> None:
         trial = peer.trial
+        trial.requests += 1
+        trial.bytes += len(line)
+        if trial.flooded:
+            return self._refuse(peer, f"more than {MAX_REQUESTS} requests, or {MAX_BYTES} bytes of them")
         try:
             request = parse(line)
         except Malformed as error:
             self._answer(peer, self._world.malformed(trial.name, str(error)))
-            return
+            return None
         overtaken = []
         if isinstance(request, Receipt):
             overtaken = [
@@ -255,6 +272,17 @@ class Server:
             # The race: the asker has just been told how things stand, and only now does the late request arrive.
             for held, sender in overtaken:
                 self._settle(trial, held, sender)
+        return None
+
+    def _refuse(self, peer: Peer, why: str) -> None:
+        """Say what is wrong and end the connection. Of a flood, only the first refusal is recorded and answered."""
+        trial = peer.trial
+        if not (trial.flooded and trial.refused):
+            self._answer(peer, self._world.malformed(trial.name, why))
+        trial.requests += 1
+        trial.refused = trial.flooded
+        if peer.sock.fileno() >= 0:  # the answer may not have got through
+            self._drop(peer)
 
     def _settle(self, trial: Trial, held: Held, sender: Peer | None) -> None:
         """Decide a held request, tell its sender if it still listens, and serve what that sent after it."""

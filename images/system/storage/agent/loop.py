@@ -39,6 +39,7 @@ class Loop:
     number: int
     fd: int
     backing: str
+    filesystem: str  # on it
 
     @property
     def device(self) -> str:
@@ -56,7 +57,9 @@ class Loop:
         """
         until = time.monotonic() + timeout_s
         try:
-            self._wait(lambda: not Path(f"/sys/fs/ext4/loop{self.number}").exists(), until, "is still mounted")
+            self._wait(
+                lambda: not Path(f"/sys/fs/{self.filesystem}/loop{self.number}").exists(), until, "is still mounted"
+            )
         finally:
             os.close(self.fd)
         self._wait(lambda: self.backing not in _backing_file(self.number), until, "is still held open")
@@ -68,7 +71,7 @@ class Loop:
             time.sleep(POLL_S)
 
 
-def attach(image: Path) -> Loop:
+def attach(image: Path, filesystem: str) -> Loop:
     """Attach a file to a free loop device. `image` must have a name that no other file on this machine has."""
     control = _open_node("loop-control", stat.S_IFCHR, CONTROL)
     backing = os.open(image, os.O_RDWR | os.O_CLOEXEC)
@@ -83,7 +86,7 @@ def attach(image: Path) -> Loop:
                 raise
             try:
                 fcntl.ioctl(fd, LOOP_CONFIGURE, _config(backing, image))
-                return Loop(number, fd, image.name)
+                return Loop(number, fd, image.name, filesystem)
             except OSError as error:
                 os.close(fd)
                 if error.errno != errno.EBUSY:

@@ -6,12 +6,14 @@ The tar holds what a stranger's program has written: it is not trusted.
 from __future__ import annotations
 
 import io
+import itertools
 import os
 import shutil
 import tarfile
 from pathlib import Path
 
 MAX_UNPACKED = 256 * 1024 * 1024
+EMPTY = bytes(tarfile.RECORDSIZE)  # an archive of nothing
 
 
 class BadTar(Exception):
@@ -23,24 +25,47 @@ def unpack(data: bytes, root: Path, uid: int, gid: int) -> None:
     remove(root)
     root.mkdir(parents=True, mode=0o755)
     try:
-        os.chown(root, uid, gid)
+        fill(data, root, uid, gid)
+    except BaseException:
+        remove(root)
+        raise
+
+
+def fill(data: bytes, root: Path, uid: int, gid: int) -> None:
+    """Unpack into `root`, an empty folder; it and everything in it belongs to uid:gid."""
+    os.chown(root, uid, gid)
+    try:
         with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as tar:
             if sum(member.size for member in tar.getmembers()) > MAX_UNPACKED:
                 raise BadTar(f"it unpacks to more than {MAX_UNPACKED} bytes")
             for member in tar.getmembers():
                 _unpack_one(tar, member, root, uid, gid)
     except tarfile.TarError as error:
-        remove(root)
         raise BadTar(str(error)) from error
-    except BaseException:
-        remove(root)
-        raise
 
 
 def remove(root: Path) -> None:
-    """Remove a folder with all that is in it; none there is fine."""
-    if root.is_symlink() or root.exists():
-        shutil.rmtree(root)
+    """Remove a folder with all that is in it; none there is fine.
+
+    A subject may have nested its folders to any depth: each one found is moved up beside `root` before it is emptied,
+    so that no path grows and nothing recurses.
+    """
+    if not root.is_dir() or root.is_symlink():
+        root.unlink(missing_ok=True)
+        return
+    moved = itertools.count(1)
+    folders = [root]
+    while folders:
+        folder = folders.pop()
+        with os.scandir(folder) as entries:
+            for entry in list(entries):
+                if entry.is_dir(follow_symlinks=False):
+                    beside = root.with_name(f".{root.name}.removed-{next(moved)}")
+                    Path(entry.path).rename(beside)
+                    folders.append(beside)
+                else:
+                    Path(entry.path).unlink()
+        folder.rmdir()
 
 
 def _unpack_one(tar: tarfile.TarFile, member: tarfile.TarInfo, root: Path, uid: int, gid: int) -> None:

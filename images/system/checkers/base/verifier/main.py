@@ -5,9 +5,10 @@
     judge(files: dict[str, bytes], request: dict) -> {property: {"facts": N, "differs": None | {...}}}
 
 a pure function of what it is given. `request` is that of the protocol, with one thing added: `earlier`, the looks of
-this trial before it, each `{"look": …, "files": … or None if too large to be kept, "history": how many lines}`. The
-harness judges nothing itself. It may not answer a question with silence: what cannot be judged is answered
-`{"error": ...}`, which the controller never counts as a pass.
+this trial before it, each `{"look": …, "files": … or None if too large to be kept, "history": how many lines}`: those
+that this process was asked for, and those that it was told to remember. The harness judges nothing itself. It may not
+answer a question with silence: what cannot be judged is answered `{"error": ...}`, which the controller never counts as
+a pass.
 """
 
 # No pathlib: it would cost milliseconds of each start, and this is started for every trial.
@@ -74,8 +75,7 @@ class Looks:
     def __init__(self, judge: Judge, data: str) -> None:
         self._judge = judge
         self._data = data
-        self._seen: list[tree.Tree | None] = []
-        self._asked: list[tuple[str, int]] = []  # of each: the look, and how many lines of history it was told
+        self._earlier: list[dict[str, Any]] = []  # as `judge` is given them
         self._kept: dict[bytes, bytes] = {}  # equal files of several looks are kept once
         self._bytes = 0
 
@@ -85,6 +85,8 @@ class Looks:
             request = json.loads(line)
             if request["ask"] == "copy":
                 return self._copy(request["n"])
+            if request["ask"] == "remember":
+                return self._remember(request)
             if request["ask"] != "look" or request["look"] not in LOOKS:
                 return {"error": f"unknown request {request['ask']!r} {request.get('look')!r}"}
             return self._look(request)
@@ -94,27 +96,33 @@ class Looks:
     def _look(self, request: dict[str, Any]) -> dict[str, Any]:
         volume = request.get("volume")
         files = tree.read(self._data) if volume is None else tree.unpack(volume)
-        earlier = [
-            {"look": look, "files": seen, "history": lines}
-            for (look, lines), seen in zip(self._asked, self._seen, strict=True)
-        ]
-        self._keep(files)
-        self._asked.append((request["look"], len(request.get("history", ()))))
+        earlier = list(self._earlier)
+        self._keep(request["look"], len(request.get("history", ())), files)
         properties = self._judge(files, {**request, "earlier": earlier})
         return {"look": request["look"], "mount": mount_line(self._data), "properties": properties}
 
-    def _keep(self, files: tree.Tree) -> None:
-        size = sum(len(content) for content in files.values() if content not in self._kept)
-        if self._bytes + size > tree.LIMIT:
-            self._seen.append(None)
-            return
-        self._bytes += size
-        self._seen.append({path: self._kept.setdefault(content, content) for path, content in files.items()})
+    def _remember(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Take over a look of a harness before this one, which had to let go of the volume. Nothing is judged."""
+        look, lines, volume = request["look"], request["history"], request["volume"]
+        if look not in LOOKS or type(lines) is not int or lines < 0:
+            return {"error": f"no look that there can have been: {look!r} after {lines!r} lines"}
+        self._keep(look, lines, None if volume is None else tree.unpack(volume))
+        return {}
+
+    def _keep(self, look: str, lines: int, files: tree.Tree | None) -> None:
+        """Append to the looks so far. `files` are None if they were too large to be kept, or are now."""
+        size = sum(len(content) for content in (files or {}).values() if content not in self._kept)
+        if files is not None and self._bytes + size <= tree.LIMIT:
+            self._bytes += size
+            files = {path: self._kept.setdefault(content, content) for path, content in files.items()}
+        else:
+            files = None
+        self._earlier.append({"look": look, "files": files, "history": lines})
 
     def _copy(self, number: int) -> dict[str, Any]:
-        if not 1 <= number <= len(self._seen):
-            return {"error": f"there was no look {number}; there were {len(self._seen)}"}
-        files = self._seen[number - 1]
+        if not 1 <= number <= len(self._earlier):
+            return {"error": f"there was no look {number}; there were {len(self._earlier)}"}
+        files = self._earlier[number - 1]["files"]
         return {"volume": None if files is None else tree.pack(files)}
 
 
