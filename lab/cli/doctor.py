@@ -12,13 +12,22 @@ from lab.engine.client import connect
 from lab.engine.errors import LabError, StorageUnavailable
 from lab.engine.install import ensure_engine
 from lab.storage import names
+from lab.subject.load import SUBJECTS
 from lab.trial.worker import Images, open_layers, open_services
 
 Say = Callable[[str], None]
 LOW_SPACE_BYTES = 2 * 1024**3  # images and records of a campaign with all evidence fit in it
 UID = 1000
 # What `make lab-ci` runs. The other subjects' images are built by the command that first asks for one.
-NEEDED = ("base", "kernel", "ledger", "sessions", "sessions-verifier", "storage", "verifier")
+NEEDED = {
+    "base": images.SYSTEM / "base",
+    "ledger": images.SYSTEM / "ledger",
+    "storage": images.SYSTEM / "storage",
+    "kernel": SUBJECTS / "kernel",
+    "kernel's checker": images.SYSTEM / "checkers" / "kernel",
+    "sessions": SUBJECTS / "sessions",
+    "sessions' checker": SUBJECTS / "sessions-verifier",
+}
 
 
 def set_up(say: Say) -> None:
@@ -26,14 +35,14 @@ def set_up(say: Say) -> None:
     ensure_engine(say)
     client = connect()
     say(f"engine   {_engine_line(client)}")
-    images.ensure(client, NEEDED, say)
+    images.ensure_folders(client, NEEDED, say)
 
 
 def examine(say: Say) -> int:
     """Print what there is, one line each; 0 if everything a campaign needs is there, else 3."""
     client = connect()
     say(f"engine   {_engine_line(client)}")
-    tags = images.ensure(client, NEEDED, say)
+    tags = images.ensure_folders(client, NEEDED, say)
     bad = 0
     run = f"doctor-{uuid.uuid4().hex[:6]}"
     with open_services(client, run, Images(tags["base"], tags["storage"], tags["ledger"])) as services:
@@ -50,7 +59,7 @@ def examine(say: Say) -> int:
     if free < LOW_SPACE_BYTES:
         say(f"space    LOW: a campaign wants {LOW_SPACE_BYTES >> 30} GiB; see `docker system df`")
         bad += 1
-    say("doctor   all is well" if not bad else f"doctor   {bad} things to mend")
+    say("doctor   OK" if not bad else f"doctor   {bad} problem{'s' if bad > 1 else ''} found")
     return 0 if not bad else LabError.exit_code
 
 

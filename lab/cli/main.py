@@ -182,11 +182,15 @@ def gc() -> None:
     from lab.engine.client import connect
     from lab.engine.gc import collect
 
-    gone = [(found.run, len(found.containers), len(found.volumes)) for found in collect(connect(), kept_too=True)]
-    for run_name, containers, volumes in gone:
-        say(f"gc       {run_name}: {containers} containers, {volumes} volumes removed")
+    gone = collect(connect(), kept_too=True)
+    for found in gone:
+        say(f"gc       {found.run}: {len(found.containers)} containers, {len(found.volumes)} volumes removed")
+        for why in found.stuck:
+            say(f"gc       {found.run}: {why}")
     if not gone:
-        say("gc       nothing of a dead run is here")
+        say("gc       nothing to remove")
+    if any(found.stuck for found in gone):
+        sys.exit(LabError.exit_code)
 
 
 @cli.command()

@@ -26,7 +26,7 @@ from docker.utils.build import exclude_paths
 
 from lab.engine import base, wheels
 from lab.engine.errors import ImageBuildFailed, ImageMissing, UsageError
-from lab.engine.host import Say, locked, state_folder
+from lab.engine.host import Say, engine_lock, locked
 
 SYSTEM = Path(__file__).resolve().parents[2] / "images" / "system"  # the lab's own
 BASE = SYSTEM / "base"
@@ -154,7 +154,7 @@ def ensure_folders(client: docker.DockerClient, folders: Mapping[str, Path], say
     """
     contexts = {name: read_context(folder) for name, folder in folders.items()}
     tags, fresh = {}, []
-    with locked(state_folder() / "images.lock", LOCK_WAIT_S, say):
+    with locked(engine_lock(client.info()["ID"], "images"), LOCK_WAIT_S, say):
         for name, context in contexts.items():
             tags[name], built = _up_to_date(client, context, say)
             if not built:

@@ -36,7 +36,7 @@ fork-determinism = ["answer"]
 
 def of(where: Path, subject: str, points: str, bugs: tuple[str, ...] = ()) -> tuple[str, ...]:
     """A run of this store with these cells in its own journal mode, and these canaries; all else it does not offer."""
-    tags = images.ensure(connect(), [subject, f"{subject}-verifier"], print)
+    tags = images.ensure_folders(connect(), {name: SUBJECTS / name for name in (subject, f"{subject}-verifier")}, print)
     home, mine = SUBJECTS / subject, where / "store"
     mine.mkdir()
     text = (home / "subject.toml").read_text()

@@ -35,7 +35,9 @@ class Stage:
     def __init__(self, engine: docker.DockerClient, stack: ExitStack) -> None:
         self._engine = engine
         self._stack = stack
-        self._tags = images.ensure(engine, ["redis-clients", "redis"], print)
+        self._tags = images.ensure_folders(
+            engine, {name: SUBJECTS / name for name in ("redis-clients", "redis")}, print
+        )
         self._name = f"test-fuzz-clients-{uuid.uuid4().hex[:8]}"
         self._volumes = [self._volume(what) for what in ("data", "front")]
         self._parser = LineParser()

@@ -19,6 +19,7 @@ from docker.models.containers import Container
 
 from lab.engine import images
 from lab.engine.client import connect
+from lab.subject.load import SUBJECTS
 
 pytestmark = pytest.mark.docker
 
@@ -43,7 +44,7 @@ Start = Callable[[str], Container]
 def start() -> Iterator[Start]:
     """Starts a container of these calls as its process 1, on the one volume of the test."""
     client = connect()
-    image = images.ensure(client, ["hermes"], print)["hermes"]
+    image = images.ensure_folders(client, {"hermes": SUBJECTS / "hermes"}, print)["hermes"]
     volume = client.volumes.create(
         f"test-hermes-{uuid.uuid4().hex[:8]}",
         driver_opts={"type": "tmpfs", "device": "tmpfs", "o": "uid=1000,size=32m"},

@@ -17,6 +17,7 @@ import pytest
 from lab.engine import images
 from lab.engine.container import Container, Mount, Spec
 from lab.engine.stream import RecordParser
+from lab.subject.load import SUBJECTS
 
 pytestmark = pytest.mark.docker
 
@@ -68,7 +69,7 @@ Start = Callable[..., Process]
 @pytest.fixture
 def start(engine: docker.DockerClient) -> Iterator[Start]:
     """Starts a container of the store on the one volume of the test."""
-    image = images.ensure(engine, ["sessions"], print)["sessions"]
+    image = images.ensure_folders(engine, {"sessions": SUBJECTS / "sessions"}, print)["sessions"]
     name = f"test-sessions-{uuid.uuid4().hex[:8]}"
     volume = engine.volumes.create(
         name, driver_opts={"type": "tmpfs", "device": "tmpfs", "o": "uid=1000,gid=1000,size=32m"}
