@@ -9,13 +9,13 @@ from pathlib import Path
 import docker
 import pytest
 from lab.campaigns.frame import Request, Stage, checked, new_stage
+from lab.storage.base import StorageLayer
 from lab.trial.life import Outcome, run_trial
 from remains import left, left_by_trials
 
 from lab.engine.client import connect
 from lab.model import CrashPoint, Kind, Trial
 from lab.run.pool import Stop
-from lab.storage.base import StorageLayer
 from lab.subject.spec import VerifierTable
 from lab.trial.prepare import workloads
 from lab.trial.worker import Worker

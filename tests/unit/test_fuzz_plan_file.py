@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 import pytest
-from lab.model import Limits
 
 from lab.engine.errors import UsageError
 from lab.model import Limits
