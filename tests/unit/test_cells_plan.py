@@ -21,7 +21,7 @@ from lab.subject.spec import Bug, Subject
 from lab.trial.setting import Setting
 from lab.workloads import promises_of, rules_of
 from lab.workloads.cells import CELLS, NIGHTLY_MODES
-from lab.workloads.session_cells import RACERS, TAIL
+from lab.workloads.session_cells import RACERS, RACES, TAIL
 
 LAYERS = ("ext4", "tmpfs")
 CI = Asked(LAYERS, ("sigkill",), nightly=False, bug=None)
