@@ -48,14 +48,8 @@ def test_a_script_is_read_as_it_was_written(tmp_path: Path) -> None:
 @given(st.dictionaries(st.text(), st.none() | st.booleans() | st.integers() | st.text(), max_size=4), st.integers(0))
 def test_any_arguments_survive(args: dict[str, Any], after_ms: int) -> None:
     """A text may hold what JSON has to escape."""
-    scenario = Scenario(
-        1,
-        2,
-        "x",
-        1,
-        Limits(),
-        (Life((Op(1, 1, "draft/set", args),), CrashPoint(1, END, after_ms=after_ms)), Life((), None)),
-    )
+    struck = Life((Op(1, 1, "draft/set", args),), CrashPoint(1, END, after_ms=after_ms))
+    scenario = Scenario(1, 2, "x", 1, Limits(), (struck, Life((), None)))
     script = Script(scenario, "tmpfs", "p", "b", "s", "r")
     assert parse(json.dumps(to_json(script)), Path("0001.json")) == script
 
