@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from lab.codec import from_json
+from lab.engine.errors import LabError
 from lab.model import Json, Promises, Result
+from lab.plan.points import Plan, is_draw
 from lab.plan.shrink import How
 from lab.run import reproducer
 from lab.run.data import BugInfo, Coverage, HookInfo, LegInfo, Reproducer, RunData, workload_of
@@ -19,6 +22,7 @@ from lab.workloads import promises_of
 def load(record: Record) -> RunData:
     """Everything of a finished or partial run that a report needs. Raises LabError if it never got to a plan."""
     header, plan, subject = record.header(), record.plan(), record.subject()
+    _check_draws(record, plan)
     lines, results = record.journal(), record.results()
     workloads, _ = record.inputs()
     tried = sorted({w for t in plan.trials if (w := workload_of(t)) is not None})
@@ -51,6 +55,14 @@ def load(record: Record) -> RunData:
         bounds=plan.bounds,
         reproducers={r.trial.ident: found for r in results if (found := _reproducer(record, r)) is not None},
     )
+
+
+def _check_draws(record: Record, plan: Plan) -> None:
+    """Raises LabError for more draws than there were points, of which no bound could be computed."""
+    drawn = Counter((trial.storage, trial.faults) for trial in plan.trials if is_draw(trial))
+    most = max(drawn.values(), default=0)
+    if most > plan.population:
+        raise LabError(f"{record.path / 'plan.json'} is damaged: {most:,} draws from {plan.population:,} points")
 
 
 def _promises(subject: Subject, workloads: Sequence[Json]) -> Promises:
