@@ -60,7 +60,7 @@ class Judged:
         return True
 
     def recover(self, bug: str | None = None) -> None:
-        """Recover, look at the barrier, resume to the end, look. One that fails is left at that, as the lab leaves it."""
+        """Recover, look at the barrier, resume to the end, look. One that fails is left at that."""
         lock = self._trial.folder / "LOCK"
         if lock.exists():  # in a container the next process has the dead one's number; here it is made a living one's
             lock.write_text(str(os.getpid()))
