@@ -34,27 +34,15 @@ def cli() -> None:
 
 
 @cli.command()
-def setup() -> None:
-    """Start an engine where there is none and it may, and build the images that are not up to date."""
+@click.option("--base", envvar="LAB_BASE", help="What the lab's base image is built FROM.  [default: a pinned Debian]")
+def setup(base: str | None) -> None:
+    """Build the images that are not up to date."""
     from lab.cli.doctor import set_up
 
-    set_up(say)
+    set_up(base, say)
 
 
 cli.add_command(run)
-
-
-@cli.group()
-def engine() -> None:
-    """The engine that `lab setup` started, if it did."""
-
-
-@engine.command("stop")
-def engine_stop() -> None:
-    """Stop it; an engine that was there before is left alone."""
-    from lab.engine.install import stop_engine
-
-    stop_engine(say)
 
 
 @cli.command()
