@@ -30,7 +30,6 @@ from lab.subject.load import check_faults
 from lab.subject.load import load as load_subject
 from lab.subject.spec import Subject
 
-INTERRUPTED_EXIT, VIOLATED_EXIT = 130, 1
 MakeProgress = Callable[[tuple[str, ...]], Progress]
 
 
@@ -92,8 +91,8 @@ def run(request: Request, say: Say, make_progress: MakeProgress) -> int:
                     record.write(name, content)
                 record.write_plan(plan)
                 say(campaign.plan_line(plan, request, stage.setting))
-                stopped = _carry_out(campaign, record, stage, stop, say, make_progress)
-        return _end(campaign, record, stopped or stop.soon.is_set(), say)
+                _carry_out(campaign, record, stage, stop, say, make_progress)
+        return finish(record, say)
 
 
 def resume(record: Record, say: Say, make_progress: MakeProgress) -> int:
@@ -103,9 +102,9 @@ def resume(record: Record, say: Say, make_progress: MakeProgress) -> int:
         with record.locked():
             collect_dead(connect(), say, dead_run=record.path.name)
             with old_stage(record, header.storages, header.workers, stop) as stage:
-                stopped = _carry_out(campaign, record, stage, stop, say, make_progress)
+                _carry_out(campaign, record, stage, stop, say, make_progress)
             collect_dead(connect(), say, dead_run=record.path.name)
-        return _end(campaign, record, stopped or stop.soon.is_set(), say)
+        return finish(record, say)
 
 
 def finish(record: Record, say: Say) -> int:
@@ -143,8 +142,8 @@ def _new_record(request: Request, stage: Stage, files: Mapping[str, Any]) -> Rec
 
 def _carry_out(
     campaign: Campaign, record: Record, stage: Stage, stop: Stop, say: Say, make_progress: MakeProgress
-) -> bool:
-    """Run every trial that has no result yet, and what the campaign does at its end. True if it was interrupted."""
+) -> None:
+    """Run every trial that has no result yet, and what the campaign does at its end."""
     header, setting = record.header(), stage.setting
     session = Session(record, header, setting, record.plan(), list(record.results()))
     bugs = {bug.name: bug.property for bug in setting.subject.bugs}
@@ -173,8 +172,3 @@ def _carry_out(
         with contextlib.suppress(OSError):  # a closed terminal must not hide why a run ended
             progress.stop()
         record.end_session(interrupted=not ended or stop.soon.is_set())
-    return not ended
-
-
-def _end(campaign: Campaign, record: Record, stopped: bool, say: Say) -> int:
-    return write.finish(record, campaign.report, say)

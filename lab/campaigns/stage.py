@@ -55,13 +55,15 @@ class Stage:
 
 
 def build(client: docker.DockerClient, subject: Subject, stop: Stop, say: Say) -> Tags:
-    """Build the images that are not up to date."""
-    own = images.ensure(client, OWN_IMAGES, say)
-    clients = None
-    if subject.fuzz is not None:
-        clients = images.resolve(client, subject.fuzz.clients or f"{images.BUILD}{CLIENTS}", subject.folder, say)
-    verifier = images.resolve(client, subject.verifier.image, subject.folder, say)
-    return Tags(Images(**own), images.resolve(client, subject.subject.image, subject.folder, say), verifier, clients)
+    """Build the images that are not up to date. Raises LabError, Interrupted as soon as the user wants to stop."""
+
+    def image(reference: str) -> str:
+        return images.resolve(client, reference, subject.folder, say, stop.soon)
+
+    own = Images(**images.ensure(client, OWN_IMAGES, say, stop.soon))
+    clients = image(subject.fuzz.clients or f"{images.BUILD}{CLIENTS}") if subject.fuzz is not None else None
+    verifier = image(subject.verifier.image)
+    return Tags(own, image(subject.subject.image), verifier, clients)
 
 
 def recorded_tags(client: docker.DockerClient, record: Record) -> Tags:
