@@ -6,6 +6,7 @@ Whatever happens, the journal says how the session ended, and the reports are wr
 from __future__ import annotations
 
 import contextlib
+import itertools
 import signal
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -25,7 +26,7 @@ from lab.run.load import took_s
 from lab.run.pool import Stop
 from lab.run.record import Header, Record, new_run_id
 from lab.run.scheduler import Order, run_groups
-from lab.storage import names as layers
+from lab.storage.layers import find as find_layer
 from lab.subject.load import check_faults
 from lab.subject.load import load as load_subject
 from lab.subject.spec import Subject
@@ -64,14 +65,11 @@ def checked(request: Request) -> Subject:
     check_faults(subject, faults.names())
     if request.bug is not None:
         subject.bug(request.bug)
-    spelled = tuple(name for one in request.faults for name in one.split(">"))
-    for what, names, known in (("storage layer", request.storages, layers()), ("fault", spelled, faults.names())):
-        for name in names:
-            if name not in known:
-                raise UsageError(f"no {what} {name!r}", f"There are: {', '.join(known)}.")
-    for what, names in (("storage layer", request.storages), ("fault", request.faults)):
-        if len(set(names)) != len(names):
-            raise UsageError(f"a {what} is named twice")
+    if len(set(request.storages)) != len(request.storages):
+        raise UsageError("a storage layer is named twice")
+    for layer, fault in itertools.product(map(find_layer, request.storages), faults.parse(",".join(request.faults))):
+        if why := fault.unavailable(layer):
+            raise UsageError(why)
     return subject
 
 

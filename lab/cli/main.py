@@ -95,10 +95,10 @@ def verify(run_id: str) -> None:
 @click.option("--all", "everything", is_flag=True, help="Every trial of the run, and what it stood on.")
 def show(run_id: str | None, trial: int | None, everything: bool) -> None:
     """List the runs, or show one, or one of its trials."""
-    from lab.campaigns.base import CAMPAIGNS
+    from lab.campaigns.base import campaign_of
     from lab.cli import show as views
 
-    say(views.show(run_id, trial, lambda name: CAMPAIGNS[name].report, everything=everything))
+    say(views.show(run_id, trial, lambda record: campaign_of(record).report, everything=everything))
 
 
 @cli.command()

@@ -15,14 +15,14 @@ from lab.text import visible
 ENDED = {0: "passed", 1: "a promise was broken", 2: "not enough evidence", 3: "failed", 130: "interrupted"}
 
 
-def show(run: str | None, trial: int | None, report_of: Callable[[str], Report], *, everything: bool = False) -> str:
+def show(run: str | None, trial: int | None, report_of: Callable[[Record], Report], *, everything: bool = False) -> str:
     """The runs there are, one run, or one trial of it; `report_of` knows the campaigns. Raises UsageError."""
     if run is None:
         return _list()
     record = Record.find(run)
     data = load(record)
     if trial is None:
-        return show_run(data, report_of(data.campaign), everything=everything)
+        return show_run(data, report_of(record), everything=everything)
     folder = next((r.evidence for r in data.results if r.trial.ident == trial), None)
     try:
         return show_trial(data, trial, record.evidence(folder)[0] if folder else None)

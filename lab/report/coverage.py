@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
-from lab.model import ANSWER, END, INVOKE, MOMENTS, SIGKILL, START, Kind, LedgerCounts, Result, Trial, Word, catches
+from lab.model import ANSWER, END, INVOKE, MOMENTS, START, Kind, LedgerCounts, Result, Trial, Word, catches
 from lab.report import statistics
 from lab.report.statistics import Bound
 from lab.report.text import plural, some
@@ -227,8 +227,9 @@ def dead_audits(data: RunData) -> Sequence[str]:
 
 
 def dead_promises(data: RunData) -> Sequence[str]:
-    """Properties that are promised after a kill; none in a run of a bug, which ends with the first that catches it."""
-    promised = [name for name, faults in data.promises.items() if SIGKILL in faults]
+    """Properties that are promised after a fault of this run; none in one of a bug, which ends when it is caught."""
+    struck = [{*spelled.split(">")} for spelled in data.faults]
+    promised = [name for name, faults in data.promises.items() if any(used <= {*faults} for used in struck)]
     return [] if data.is_of_a_bug else _unchecked(data, promised)
 
 
