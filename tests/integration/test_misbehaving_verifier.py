@@ -6,8 +6,8 @@ import time
 
 import pytest
 from conftest import RunOne
-from lab.campaigns.frame import Stage
 
+from lab.campaigns.stage import Stage
 from lab.model import Word
 from lab.storage import Backend, Layer, Provisioner, Volume
 from lab.storage.mountinfo import Expected
