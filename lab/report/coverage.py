@@ -195,6 +195,8 @@ def nothing_tried(data: RunData) -> Sequence[str]:
     """No trial, no kill, or not all of the plan."""
     if not data.bounds and not data.planned():
         return ["the plan has no crash point: nothing was tried"]
+    if data.is_of_a_bug and all(trial.bug != data.bug for trial in data.trials or [r.trial for r in data.results]):
+        return [f"no trial is of the planted bug {data.bug}"]
     reasons = [] if kills(data) else ["nothing was killed: no trial has a whole chain of evidence"]
     left = len(unfinished(data))
     return reasons + ([f"{left:,} of {plural(left + len(data.results), 'trial')} did not run"] if left else [])

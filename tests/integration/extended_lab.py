@@ -16,7 +16,7 @@ from lab.cli import main
 from lab.model import CrashScript, Kind
 from lab.models import Role, add_family
 from lab.plan.layout import Drawn, laid_out
-from lab.plan.points import Plan, canaries
+from lab.plan.points import Plan, bug_plan, canaries
 from lab.report.reports import MATRIX
 from lab.storage import Layer
 from lab.storage.layers import MKFS_EXT4
@@ -44,6 +44,8 @@ def _every_third(planning: base.Planning) -> tuple[Plan, Mapping[str, Any]]:
     """Every third point of the census, at most six, and the planted bugs."""
     request, subject = planning.request, planning.setting.subject
     census = matrix.census(planning, exhaustive=False)
+    if request.bug is not None:
+        return bug_plan(request.seed, 6, request.storages, request.faults, subject.bug(request.bug), census), {}
     points = census.first_points()[::3][:6]
     draws = [Drawn(CrashScript(first.workload, (first.point,)), "every third") for first in points]
     draws += canaries(request.seed, subject.bugs, census)
