@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 from pathlib import Path
 
 import pytest
-from command import Ended, folder, lab
+from command import Ended, folder, journal, lab
 
 SUBJECTS = Path(__file__).parents[2] / "images" / "subjects"
 EXTENDED = (sys.executable, Path(__file__).with_name("extended_lab.py"))
@@ -44,8 +43,8 @@ def test_a_campaign_with_a_fault_and_a_layer_from_outside_is_run_replayed_report
     assert "canaries  2 of 2 caught" in ran.out
     run = folder(tmp_path)
     assert run is not None
-    results = [json.loads(line) for line in (run / "results.jsonl").read_text().splitlines()]
-    trials = [result["trial"] for result in results if "trial" in result]
+    trials = [line["result"]["trial"] for line in journal(run) if "result" in line]
+    assert len(trials) >= 6
     assert {(trial["storage"], trial["faults"]) for trial in trials} == {("ext4:slow", "twosignals")}
     assert {point["fault"] for trial in trials for point in trial["script"]["points"]} == {"twosignals"}
 
@@ -61,8 +60,9 @@ def test_a_campaign_with_a_fault_and_a_layer_from_outside_is_run_replayed_report
 def test_its_violation_is_a_violation_and_breaks_again(tmp_path: Path, notes: str) -> None:
     ran = extended(tmp_path, *thirds(notes, "--bug", "acknowledge-early"))
     assert ran.code == 1 and "VIOLATION" in ran.out, ran
-    (line,) = (line for line in ran.out.splitlines() if "lab replay " in line)
-    again = extended(tmp_path, *line.partition("lab replay ")[2].split()) if False else None
+    first = next(line for line in ran.out.splitlines() if "lab replay " in line)
+    again = extended(tmp_path, "replay", *first.partition("lab replay ")[2].split())
+    assert again.code == 0 and "reproduced 1/1: violation" in again.out, again
 
 
 def test_a_fault_that_cannot_strike_on_a_layer_is_refused_with_its_reason(tmp_path: Path, notes: str) -> None:

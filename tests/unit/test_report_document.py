@@ -158,6 +158,10 @@ def unfinished():
     return dataclasses.replace(green(), results=tuple(green_results()[5:]))
 
 
+def a_bug_that_was_not_planted():
+    return green(bug="torn")
+
+
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
@@ -172,6 +176,7 @@ def unfinished():
         (a_window_without_a_class, "window intent.landed_unrecorded was never killed with class once"),
         (a_ledger_without_fences, "the effect ledger counted no fenced"),
         (unfinished, "5 of 123 trials did not run"),
+        (a_bug_that_was_not_planted, "no trial is of the planted bug torn"),
     ],
 )
 def test_a_run_that_proves_too_little_is_no_work(make, reason):
