@@ -277,7 +277,7 @@ class Verdict:
     word: Word
     why: str = ""  # one line for a person
     property: str = ""  # of a violation or note: the first one that differed
-    broken: tuple[str, ...] = ()  # every property that differed, at any look
+    broken: tuple[str, ...] = ()  # every property that differed, at any look; no audit
     look: str = ""
     differs: Fact | None = None
     facts: dict[str, int] = field(default_factory=dict)  # per property, over the whole trial

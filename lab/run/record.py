@@ -294,9 +294,10 @@ class Record:
         self.write(f"{folder}/ledger.json", evidence.ledger)
         for process in evidence.processes:
             self.write_bytes(f"{folder}/process-{process.number}.log", process.log.encode())
-        if self._within_budget(sum(map(len, outcome.volumes))):
+        if self._within_budget(sum(len(volume or b"") for volume in outcome.volumes)):
             for number, (look, volume) in enumerate(zip(evidence.looks, outcome.volumes, strict=False), 1):
-                self.write_bytes(f"{folder}/look-{number}-{look.name}.tgz", volume)
+                if volume is not None:
+                    self.write_bytes(f"{folder}/look-{number}-{look.name}.tgz", volume)
 
     def _within_budget(self, size_bytes: int) -> bool:
         """Whether so much more evidence may be kept. That it may not is said in the journal, once a session."""

@@ -13,7 +13,7 @@ from lab.engine.errors import LabError
 from lab.model import Kind, Reproduced, Result, Trial, Verdict, Word
 from lab.run.pool import Pool
 from lab.run.record import Record, evidence_folder
-from lab.trial import Outcome, run_trial
+from lab.trial import run_trial
 from lab.trial.judge import in_brief
 from lab.trial.setting import Setting
 from lab.trial.worker import Worker
@@ -42,7 +42,7 @@ def run_groups(groups: Iterable[Group], order: Order, pool: Pool) -> Generator[R
     """
     done = {r.trial.ident: r for r in order.record.results()}
     errors = 0
-    with closing(pool.each(_left(groups, done, order.catches), lambda w, g: list(_run(w, g, order)))) as finished:
+    with closing(pool.each(_left(groups, done, order.catches), lambda w, g: list(_run(w, g, done, order)))) as finished:
         for results in finished:
             for result in results:
                 errors = errors + 1 if result.verdict.word is Word.ERROR else 0
@@ -65,13 +65,22 @@ def _left(groups: Iterable[Group], done: dict[int, Result], catches: Catches) ->
     """What has no result yet, of groups in which no canary has been caught."""
     for group in groups:
         caught = any(t.kind is Kind.CANARY and t.ident in done and catches(t, done[t.ident].verdict) for t in group)
-        rest = tuple(t for t in group if t.ident not in done)
+        rest = tuple(t for t in group if t.ident not in done or _owes_replays(done[t.ident]))
         if rest and not caught:
             yield rest
 
 
-def _run(worker: Worker, group: Group, order: Order) -> Iterator[Result]:
+def _owes_replays(result: Result) -> bool:
+    """Whether it is a violation that was not run again: the lab was stopped in between."""
+    violated = result.verdict.word is Word.VIOLATION and result.trial.kind is not Kind.CANARY
+    return violated and result.reproduced is None
+
+
+def _run(worker: Worker, group: Group, done: dict[int, Result], order: Order) -> Iterator[Result]:
     for trial in group:
+        if trial.ident in done:
+            order.record.reproduced(trial.ident, _run_again(trial, done[trial.ident].verdict, worker, order))
+            continue
         outcome = run_trial(trial, order.setting, worker, keep_evidence=order.keep_evidence)
         verdict = outcome.verdict
         kept = None
@@ -81,19 +90,18 @@ def _run(worker: Worker, group: Group, order: Order) -> Iterator[Result]:
         result = in_brief(outcome.evidence, verdict, kept)
         order.record.finished(result)
         yield result
-        if verdict.word is Word.VIOLATION and trial.kind is not Kind.CANARY:
-            order.record.reproduced(trial.ident, _run_again(outcome, worker, order))
+        if _owes_replays(result):
+            order.record.reproduced(trial.ident, _run_again(trial, verdict, worker, order))
         if trial.kind is Kind.CANARY and order.catches(trial, verdict):
             return
 
 
-def _run_again(outcome: Outcome, worker: Worker, order: Order) -> Reproduced:
+def _run_again(trial: Trial, broke: Verdict, worker: Worker, order: Order) -> Reproduced:
     """A violation is proven by its own evidence, which is on disk by now; how often it comes again stands beside it."""
-    trial, prop = outcome.evidence.trial, outcome.verdict.property
     for number in range(1, REPLAYS + 1):
         again = run_trial(trial, order.setting, worker, keep_evidence=True)
         order.record.write_evidence(f"{evidence_folder(trial)}/replay-{number}", again, again.verdict)
-        if breaks(again.verdict, prop):
+        if breaks(again.verdict, broke.property):
             return Reproduced(1, number)
     return Reproduced(0, REPLAYS)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from lab.model import RECOVERS, Evidence, Fact, Json, LedgerCounts, Look, Result, Trial, Verdict, Word
+from lab.model import RECOVERS, Evidence, Fact, Json, LedgerCounts, Look, Result, Verdict, Word
 from lab.trial import links
 
 MAX_NOTES = 20  # of one trial, in its verdict; the evidence has all
@@ -26,11 +26,14 @@ def judge(evidence: Evidence, promises: Mapping[str, Sequence[str]], audits: Seq
     facts = _facts(evidence, (*checked, *audits))
     facts[RECOVERS] = len(evidence.up_ms)
     broken = _broken(evidence, audits)
-    promised = [name for name in checked if is_promised(evidence.trial, promises[name])]
+
+    def promised(look: Look, name: str) -> bool:
+        return _is_promised(promises.get(name, ()), _struck(evidence, look.process))
+
     notes = tuple(
         f"{name}: {differs.fact}: {_why(differs)}"
-        for name, differs in _first_differences(evidence)
-        if name not in promised and name not in audits
+        for look, name, differs in _first_differences(evidence)
+        if name not in audits and not promised(look, name)
     )[:MAX_NOTES]
 
     def differing(word: Word, look: Look, name: str, differs: Fact) -> Verdict:
@@ -48,8 +51,9 @@ def judge(evidence: Evidence, promises: Mapping[str, Sequence[str]], audits: Seq
             return differing(Word.INVALID, look, name, differs)
     for link in chain.broken(evidence):
         return missing(link)
-    for look, name, differs in _differences(evidence, promised):
-        return differing(Word.VIOLATION, look, name, differs)
+    for look, name, differs in _differences(evidence, checked):
+        if promised(look, name):
+            return differing(Word.VIOLATION, look, name, differs)
     if evidence.failure is not None:
         return _failed(evidence, promises, broken, facts, notes)
     for look, name, differs in _differences(evidence, audits):
@@ -61,9 +65,14 @@ def judge(evidence: Evidence, promises: Mapping[str, Sequence[str]], audits: Seq
     return Verdict(Word.PASS, facts=facts)
 
 
-def is_promised(trial: Trial, faults: Sequence[str]) -> bool:
-    """Whether a property that survives these faults, as it is claimed, survives all that strike in the trial."""
-    return bool(faults) and {point.fault for point in trial.kills} <= {*faults}
+def _is_promised(survives: Sequence[str], struck: set[str]) -> bool:
+    """Whether a property that is claimed to survive some faults survives all that struck."""
+    return bool(survives) and struck <= {*survives}
+
+
+def _struck(evidence: Evidence, number: int) -> set[str]:
+    """The faults that struck up to that process: one that is planned, and never came to strike, excuses no loss."""
+    return {p.fault for p in evidence.processes if p.number <= number and p.fault is not None}
 
 
 def _failed(
@@ -79,7 +88,8 @@ def _failed(
     why = f"{failure.phase}: {failure.what}"
     if failure.word is not Word.VIOLATION:
         return Verdict(failure.word, why, facts=facts, notes=notes)
-    kept = RECOVERS not in promises or is_promised(evidence.trial, promises[RECOVERS])
+    struck = _struck(evidence, len(evidence.processes))
+    kept = RECOVERS not in promises or _is_promised(promises[RECOVERS], struck)
     return Verdict(Word.VIOLATION if kept else Word.NOTE, why, RECOVERS, broken, facts=facts, notes=notes)
 
 
@@ -102,19 +112,19 @@ def _differences(evidence: Evidence, names: Sequence[str]) -> Iterator[tuple[Loo
                 yield look, name, differs
 
 
-def _first_differences(evidence: Evidence) -> Iterator[tuple[str, Fact]]:
+def _first_differences(evidence: Evidence) -> Iterator[tuple[Look, str, Fact]]:
     """The first difference of each property."""
     seen: set[str] = set()
     for look in evidence.looks:
         for name, finding in look.properties.items():
             if finding.differs is not None and name not in seen:
                 seen.add(name)
-                yield name, finding.differs
+                yield look, name, finding.differs
 
 
 def _broken(evidence: Evidence, audits: Sequence[str]) -> tuple[str, ...]:
     """Every property that differed at some look, and `recovers` if that is how the trial ended."""
-    differed = {name for name, _ in _first_differences(evidence)} - set(audits)
+    differed = {name for _, name, _ in _first_differences(evidence)} - set(audits)
     failed = evidence.failure is not None and evidence.failure.word is Word.VIOLATION
     return tuple(sorted(differed | ({RECOVERS} if failed else set())))
 

@@ -117,7 +117,10 @@ def _nobody_ran_past_its_point(evidence: Evidence) -> Iterator[str]:
     """A process that announces its hook stands still there."""
     for process in evidence.processes:
         if not process.killed and process.hit is not None and process.exit_code is not None:
-            yield f"process {process.number} stood at {process.hit} and ended with exit code {process.exit_code}"
+            yield (
+                f"process {process.number} stood at {process.hit} and ended with exit code {process.exit_code} "
+                "before it was killed"
+            )
 
 
 def _count_of_kills(evidence: Evidence) -> Iterator[str]:

@@ -39,7 +39,7 @@ class Outcome:
 
     evidence: Evidence
     verdict: Verdict
-    volumes: tuple[bytes, ...]  # gzipped tars, one a look
+    volumes: tuple[bytes | None, ...]  # gzipped tars, one a look; None of one that the checker did not keep
 
 
 class Driver(Protocol):
@@ -102,7 +102,7 @@ class TrialRun:
 
     def run(self, driver: Driver, *, keep_evidence: bool) -> Outcome:
         """The whole trial. Raises Interrupted; every other failure is part of the evidence."""
-        volumes: tuple[bytes, ...] = ()
+        volumes: tuple[bytes | None, ...] = ()
         with self._stack:
             try:
                 self._prepare(driver)
@@ -275,13 +275,12 @@ class TrialRun:
 
     # What it leaves.
 
-    def _copies(self, checker: Checker) -> tuple[bytes, ...]:
+    def _copies(self, checker: Checker) -> tuple[bytes | None, ...]:
         """What each look saw, for `lab verify`; none if the checker cannot say."""
         try:
-            found = [checker.copy(n, self.deadlines.look) for n in range(1, len(self.looks) + 1)]
+            return tuple(checker.copy(n, self.deadlines.look) for n in range(1, len(self.looks) + 1))
         except LabError:
             return ()
-        return tuple(copy for copy in found if copy is not None)
 
     def _evidence(self, history: list[Json]) -> Evidence:
         for process in self.processes:
