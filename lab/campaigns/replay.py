@@ -53,7 +53,14 @@ def replay_script(path: Path, times: int, say: Say) -> int:
     """Run a reproducer; 0 if the promise that it is about breaks each time, 2 if it does not."""
     script = reproducer.read(path)
     request = Request(
-        "fuzz", script.subject, script.scenario.seed, (script.storage,), 1, keep_evidence=True, bug=script.bug
+        "fuzz",
+        script.subject,
+        script.scenario.seed,
+        (script.storage,),
+        1,
+        keep_evidence=True,
+        bug=script.bug,
+        faults=tuple({kill.fault: None for kill in script.scenario.kills}),
     )
     subject = checked(request)
     hooks = {hook.name for hook in subject.hooks}

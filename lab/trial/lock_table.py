@@ -1,4 +1,4 @@
-"""Runs inside a container of lab.fuzz.diagnosis: prints what it sees as one line of JSON. Standard library only.
+"""Runs inside a container of lab.trial.diagnosis: prints what it sees as one line of JSON. Standard library only.
 
 /proc/locks names a file by the device of its filesystem and by its inode. A home's own device is in its line of
 mountinfo, which is what the table shows, even where `stat` shows another one (btrfs, some overlays).

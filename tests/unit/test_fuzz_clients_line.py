@@ -9,11 +9,11 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from lab.fuzz import clients
-from lab.fuzz.clients import MAX_LINE_BYTES, MAX_LINES, Clients, History
 
 from lab.engine.errors import DeadlinePassed
 from lab.model import Json
+from lab.trial import clients
+from lab.trial.clients import MAX_LINE_BYTES, MAX_LINES, Clients, History
 
 
 def lines(*events: Json) -> bytes:
@@ -147,7 +147,7 @@ def stream(monkeypatch: pytest.MonkeyPatch) -> Stream:
 
 
 def connected() -> Clients:
-    return Clients(cast(Any, None), cast(Any, None), threading.Event(), threading.Condition())
+    return Clients(cast(Any, None), cast(Any, None), threading.Event(), threading.Condition(), History())
 
 
 def test_a_wait_ends_with_the_clients_or_their_fault_and_never_says_that_it_was_done(stream: Stream) -> None:
@@ -184,9 +184,9 @@ def test_a_kill_is_told_and_is_over_when_nothing_waits_any_more(stream: Stream) 
     told = connected()
     told.begin(2)
     told.history.stdout(lines(invoke(1, life=2), {"event": "gone", "life": 2}))
-    assert told.killed(2, "hook chat.synced#4", 1.0)
+    assert told.killed(2, "chat.synced#4", 1.0)
     assert stream.sent == [{"do": "life", "life": 2}, {"do": "killed", "life": 2}]
-    assert told.lines()[-1] == {"event": "killed", "life": 2, "at": "hook chat.synced#4"}
+    assert told.lines()[-1] == {"event": "killed", "life": 2, "at": "chat.synced#4"}
     told.begin(3)
     stream.ended = True
     assert not told.killed(3, "end#1", 1.0)
