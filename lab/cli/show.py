@@ -51,7 +51,7 @@ def _listed(record: Record) -> str:
     """One run on one line; a damaged one must not keep the others from being listed."""
     try:
         header = record.header()
-        about = f"{header.run}  {header.campaign} of {header.subject}, seed {header.seed}"
+        about = f"{record.path.name}  {header.campaign} of {header.subject}, seed {header.seed}"
         if not record.has("plan.json"):
             return f"{about}: it got no plan"
         code = record.read("summary.json").get("exit_code") if record.has("summary.json") else None

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from lab.model import Evidence, Json, Phase, Process, Verdict
+from lab.model import Evidence, Json, Phase, Process, Scenario, Verdict
 from lab.text import one_line
 
 OPERATIONS_SHOWN = 300  # the last ones: what a kill cut or followed
@@ -74,7 +74,7 @@ def timeline(evidence: Evidence, verdict: Verdict) -> Timeline:
     length = max((p.began_ms + p.took_ms for p in evidence.phases), default=0.0)
     seen = list(_processes(evidence, length))
     step, named = _about(verdict)
-    by_clients = any("event" in record for record in evidence.history)
+    by_clients = isinstance(evidence.trial.script, Scenario)
     operations = list(_clients(evidence, step) if by_clients else _own(evidence, seen))
     shown = [span for span in operations[:-OPERATIONS_SHOWN] if span.state == "broke"] + operations[-OPERATIONS_SHOWN:]
     spans = [*shown, *_lives(evidence, seen), *_looks(evidence), *_ledger(evidence, named)]
@@ -186,11 +186,11 @@ def _own(evidence: Evidence, seen: Sequence[_Seen]) -> Iterator[Span]:
         mine = [r for r in evidence.history if r.get("process") == at.process.number and "type" in r]
         step_ms = (at.ended_ms - at.began_ms) / (len(mine) + 1)
         place = {id(r): at.began_ms + step_ms * n for n, r in enumerate(mine, 1)}
-        answers = {r.get("id"): r for r in mine if r["type"] != "invoke"}
+        answers = {str(r.get("id")): r for r in mine if r["type"] != "invoke"}
         for record in mine:
             if record["type"] != "invoke":
                 continue
-            answer = answers.get(record.get("id"))
+            answer = answers.get(str(record.get("id")))
             began = place[id(record)]
             ended = max(began, place[id(answer)]) if answer else began
             said = answer["type"] if answer else "no answer"
@@ -225,8 +225,9 @@ def _snapshots(evidence: Evidence) -> Iterator[tuple[float, Json]]:
     phases = [p for p in evidence.phases if p.name.startswith("look:")]
     for look, phase in zip(evidence.looks, phases, strict=False):
         yield phase.began_ms, look.ledger
-    shift, at_ms = _shift(evidence), 0.0
-    for record in evidence.history:
+    by_clients = isinstance(evidence.trial.script, Scenario)
+    shift, at_ms = _shift(evidence) if by_clients else 0.0, 0.0
+    for record in evidence.history if by_clients else ():
         at_ms = record["at_ms"] + shift if "at_ms" in record else at_ms
         if record.get("event") == "ledger":
             yield at_ms, record["ledger"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from lab.model import Evidence, Finding, Hit, Json, Kind, Look, Op, Process, Result, Trial, Word
+from lab.model import Evidence, Finding, Hit, Json, Kind, Look, Op, Process, Result, Scenario, Trial, Word
 from lab.report.document import Report
 from lab.report.failures import about, details, failure, note_line, said_of, setting, struck_at, title, where
 from lab.report.render import text
@@ -193,8 +193,11 @@ def _difference(finding: Finding) -> str:
 
 def _history(evidence: Evidence, step: str) -> list[str]:
     """The last records, and the one that a verdict names, which is marked."""
-    answers = {r["id"]: r for r in evidence.history if r.get("event") in ("ok", "fail", "info")}
-    lines = [(record, said) for record in evidence.history for said in _record(record, answers, step)]
+    if not isinstance(evidence.trial.script, Scenario):
+        lines = [(record, _own(record)) for record in evidence.history]
+    else:
+        answers = {r["id"]: r for r in evidence.history if r.get("event") in ("ok", "fail", "info")}
+        lines = [(record, said) for record in evidence.history for said in _record(record, answers, step)]
     hidden = [record for record, _ in lines[:-HISTORY_SHOWN] if not step or str(record.get("step")) != step]
     skipped = set(map(id, hidden))
     more = f", {len(hidden):,} of them in history.jsonl only" if hidden else ""

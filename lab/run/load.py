@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from lab.codec import from_json
+from lab.engine.errors import LabError
 from lab.model import Json, Promises, Result
+from lab.plan.points import Plan, is_draw
 from lab.plan.shrink import How
 from lab.run import reproducer
 from lab.run.data import BugInfo, Coverage, HookInfo, LegInfo, Reproducer, RunData, workload_of
@@ -19,9 +21,12 @@ from lab.workloads import promises_of
 def load(record: Record) -> RunData:
     """Everything of a finished or partial run that a report needs. Raises LabError if it never got to a plan."""
     header, plan, subject = record.header(), record.plan(), record.subject()
+    _check_draws(record, plan)
     lines, results = record.journal(), record.results()
     workloads, _ = record.inputs()
     tried = sorted({w for t in plan.trials if (w := workload_of(t)) is not None})
+    for number in tried:
+        _check_workload(record, "plan.json", number, workloads)
     return RunData(
         run=header.run,
         campaign=header.campaign,
@@ -53,6 +58,19 @@ def load(record: Record) -> RunData:
     )
 
 
+def _check_draws(record: Record, plan: Plan) -> None:
+    """Raises LabError for more draws than there were points, of which no bound could be computed."""
+    drawn = Counter((trial.storage, trial.faults) for trial in plan.trials if is_draw(trial))
+    most = max(drawn.values(), default=0)
+    if most > plan.population:
+        raise LabError(f"{record.path / 'plan.json'} is damaged: {most:,} draws from {plan.population:,} points")
+
+
+def _check_workload(record: Record, name: str, number: int, workloads: Sequence[Json]) -> None:
+    if not 0 <= number < len(workloads):
+        raise LabError(f"{record.path / name} is damaged: workload {number} of {len(workloads)}")
+
+
 def _promises(subject: Subject, workloads: Sequence[Json]) -> Promises:
     """What the trials were judged by, all together: a property with each fault that it is promised under somewhere."""
     found: Promises = {}
@@ -65,8 +83,9 @@ def _promises(subject: Subject, workloads: Sequence[Json]) -> Promises:
 def _legs(record: Record, subject: Subject, workloads: Sequence[Json]) -> tuple[LegInfo, ...]:
     """The legs as the campaign wrote them, each with what is promised in its mode."""
     legs = []
-    for data in record.read("legs.json") if record.has("legs.json") else ():
-        leg = from_json(LegInfo, data)
+    for leg in record.read("legs.json", tuple[LegInfo, ...]) if record.has("legs.json") else ():
+        if leg.workload is not None:
+            _check_workload(record, "legs.json", leg.workload, workloads)
         asked = promises_of(workloads[leg.workload], subject.promises) if leg.workload is not None else {}
         legs.append(replace(leg, promised=asked.get(leg.cell, ())))
     return tuple(legs)
@@ -77,7 +96,7 @@ def _reproducer(record: Record, result: Result) -> Reproducer | None:
     if not record.has(name):
         return None
     path = Path(record.path / name)
-    how = from_json(How, record.read(reproducer.how_path_of(result.trial.ident)))
+    how = record.read(reproducer.how_path_of(result.trial.ident), How)
     return Reproducer(path, how, reproducer.read(path).scenario)
 
 

@@ -80,6 +80,14 @@ class Inputs:
     prepared: PreparedInput
 
 
+@dataclass(frozen=True)
+class _Entry:
+    """What the reports rely on, of a request or an effect in a snapshot of the ledger."""
+
+    seq: int = 0
+    request: int = 0
+
+
 def new_run_id(suffix: str) -> str:
     """A run's name: when it began, and four letters so that two labs never share one."""
     return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{suffix[:4]}"
@@ -320,6 +328,11 @@ class Record:
         if isinstance(evidence.trial.script, Scenario):
             script = self.read(f"{folder}/scenario.json", Scenario)
             evidence = replace(evidence, trial=replace(evidence.trial, script=script))
+        for ledger, name in (
+            *((look.ledger, "evidence.json") for look in evidence.looks),
+            (evidence.ledger, "ledger.json"),
+        ):
+            self._decoded(dict[str, tuple[_Entry, ...]], ledger, f"{folder}/{name}")
         names = [f"{folder}/look-{n}-{look.name}.tgz" for n, look in enumerate(evidence.looks, 1)]
         return evidence, tuple(self.read_bytes(name, ARCHIVE_BYTES) for name in names if self.has(name))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from lab.model import RECOVERS, Evidence, Fact, Json, LedgerCounts, Look, Result, Verdict, Word
+from lab.model import RECOVERS, Evidence, Fact, Json, LedgerCounts, Look, Result, Scenario, Verdict, Word
 from lab.trial import links
 
 MAX_NOTES = 20  # of one trial, in its verdict; the evidence has all
@@ -146,6 +146,7 @@ def _unchecked(evidence: Evidence, promised: Sequence[str], audits: Sequence[str
 def in_brief(evidence: Evidence, verdict: Verdict, kept: str | None) -> Result:
     """A trial as one line of the journal."""
     last = evidence.phases[-1] if evidence.phases else None
+    sent = evidence.history if isinstance(evidence.trial.script, Scenario) else ()  # others are a subject's own words
     return Result(
         trial=evidence.trial,
         verdict=verdict,
@@ -155,8 +156,8 @@ def in_brief(evidence: Evidence, verdict: Verdict, kept: str | None) -> Result:
         took_s=(last.began_ms + last.took_ms) / 1000 if last else 0.0,
         counts=count_ledger(evidence.ledger),
         processes=sum(p.racer is None for p in evidence.processes),
-        operations=sum(line.get("event") == "invoke" and bool(line.get("step")) for line in evidence.history),
-        waits_ms=waits_ms(evidence.history),
+        operations=sum(line.get("event") == "invoke" and bool(line.get("step")) for line in sent),
+        waits_ms=waits_ms(sent),
         mount=evidence.looks[-1].mount if evidence.looks else "",
         verifier=evidence.verifier,
         evidence=kept,

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 import click
 import docker.errors
@@ -18,16 +19,18 @@ from click.testing import CliRunner
 from run_folder import HEADER, new
 
 from lab.campaigns import session
-from lab.campaigns.base import Request
-from lab.campaigns.fuzz import DEFAULT_MINUTES, _bounds
+from lab.campaigns.base import Inputs, Planning, Request
+from lab.campaigns.fuzz import DEFAULT_MINUTES, FUZZ_CAMPAIGN
 from lab.cli import main as cli
 from lab.cli import run as cli_run
 from lab.codec import to_json
 from lab.engine.errors import EngineUnavailable, Interrupted, LabError, UsageError
 from lab.model import CrashPoint, Life, Limits, Scenario
-from lab.plan.points import Plan
+from lab.plan.points import Bounds, Plan
 from lab.run.record import RUNS, Record
 from lab.run.reproducer import Script
+from lab.subject.load import load
+from lab.trial.setting import Prepared
 
 LAB = (sys.executable, "-c", "from lab.cli.main import main; main()")
 
@@ -236,7 +239,9 @@ def test_a_fuzz_run_has_an_end_whatever_is_asked_for(
     """Planted: `--trials 6` for two minutes, and a planted bug that is given up after two."""
     assert CliRunner().invoke(cli.cli, ["run", "fuzz", "--seed", "7", *words]).exit_code == 2
     (request,) = asked
-    assert (*_bounds(request.options, request.bug), request.options["shrink"]) == bounds
+    nothing_runs = cast(Any, None)  # its plan needs neither services nor a census
+    plan, _ = FUZZ_CAMPAIGN.plan(Planning(request, Inputs(), nothing_runs, nothing_runs, print))
+    assert plan.bounds == Bounds(*bounds)
 
 
 def test_a_fuzz_run_takes_the_settings_of_the_environment_as_well(
@@ -257,7 +262,9 @@ def fuzz_run() -> Record:
     """A fuzz run that has finished no trial."""
     record = new()
     record.write("run.json", to_json(dataclasses.replace(HEADER, campaign="fuzz", subject="muxd")))
-    record.write_plan(Plan((), 0, ()))
+    record.write("subject.json", to_json(load("muxd")))
+    record.write_inputs((), Prepared({}, {}, b"a tar"))
+    record.write_plan(Plan((), 0, (), bounds=Bounds(DEFAULT_MINUTES, None)))
     return record
 
 
@@ -270,7 +277,7 @@ def fuzz_run() -> Record:
         (["replay", "short.json", "--keep"], "--keep is for a trial of a run"),
         (["replay", "short.json"], "short.json is no script of a crash fuzz"),
         (["replay", "other.json"], "other.json kills at the hook 'no.such', which muxd does not have"),
-        (["compare", "latest"], "is a fuzz run: its layers ran other scenarios"),
+        (["compare", "latest"], "has no plan of trials: its layers ran other scenarios"),
         (["merge", "out", "latest"], "has no shards: its plan has no end"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

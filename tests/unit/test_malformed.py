@@ -12,8 +12,10 @@ import resource
 import shutil
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import psutil
 import pytest
@@ -39,7 +41,11 @@ from lab.model import (
     Verdict,
     Word,
 )
+from lab.report.trial import show_trial
+from lab.run.load import load as load_run
+from lab.run.record import Record
 from lab.subject.load import IMAGES, SUBJECTS, load
+from lab.trial.judge import in_brief
 
 SEED = 8
 RECORDS, TOMLS, OUTPUTS, REQUESTS, WORKLOADS = 240, 110, 60, 50, 40  # 500
@@ -112,7 +118,7 @@ def evidence(ident: int) -> Evidence:
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run's folder as the lab writes it: two trials, one of them red and kept."""
-    from lab.run.record import Plan, Prepared, Record
+    from lab.run.record import Plan, Prepared
     from lab.trial.run import Outcome
 
     with pytest.MonkeyPatch.context() as patch:
@@ -121,7 +127,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
         record.write("subject.json", codec.to_json(load("kernel")))
         record.write_inputs(({"seed": 1, "tasks": []},), Prepared({"seed": 0}, {"requests": []}, b"a tar"))
         record.write("census.json", [])
-        record.write_plan(Plan((trial(1), trial(2)), points_known=2, covers=("log.synced",), whole=2))
+        record.write_plan(Plan((trial(1), trial(2)), points_known=2, covers=("log.synced",), whole=2, population=2))
         record.begin_session()
         for ident, word in ((1, Word.PASS), (2, Word.VIOLATION)):
             verdict = Verdict(word, "why", "legal-state" if word is Word.VIOLATION else "", facts={"legal-state": 3})
@@ -135,6 +141,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return record.path.resolve()
 
 
+GOOD = "20261130-101503-good"  # the same run, left as it is
 COMMANDS = (
     ["show", HEADER.run], ["show", HEADER.run, "2"], ["report", HEADER.run], ["compare", HEADER.run],
     ["verify", HEADER.run], ["resume", HEADER.run], ["replay", HEADER.run, "2"], ["merge", "out", HEADER.run],
@@ -148,7 +155,7 @@ def test_a_damaged_record_is_told_in_a_line_and_hides_no_other(
     """One that was sent by mail must not break `lab show` for all runs."""
     rng = seeded("record", number)
     runs = Path(".lab/runs")
-    for name in (HEADER.run, "20261130-101503-good"):
+    for name in (HEADER.run, GOOD):
         shutil.copytree(whole, runs / name, symlinks=True)
     path = rng.choice(sorted(p for p in (runs / HEADER.run).rglob("*") if p.is_file()))
     if rng.random() < 0.25 or not path.name.endswith((".json", ".jsonl")):
@@ -157,9 +164,33 @@ def test_a_damaged_record_is_told_in_a_line_and_hides_no_other(
         path.write_bytes(json_text(rng, path.read_bytes()))
     code, said = lab(["show"], monkeypatch, capsys)
     assert code == 0
-    assert "20261130-101503-good" in said or said.count("matrix of kernel") == 2
+    assert f"{GOOD}  matrix of kernel, seed 814467209: 2 trials run, not finished\n" in said
+    assert len(said.splitlines()) == (2 if (runs / HEADER.run / "run.json").exists() else 1), said
     code, said = lab(rng.choice(COMMANDS), monkeypatch, capsys)
     assert code in (0, 1, 2, 3, 64), said
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "wrong", "why"),
+    [
+        ("plan.json", ["report", HEADER.run], ('"workload": 0', '"workload": 7'), "workload 7 of 1"),
+        ("plan.json", ["show", HEADER.run], ('"population": 2', '"population": 1'), "2 draws from 1 points"),
+        ("evidence/0002/ledger.json", ["show", HEADER.run, "2"], ('"effects": []', '"effects": 3'), "ledger.json"),
+        ("evidence/0002/evidence.json", ["show", HEADER.run, "2"], ('"effects": []', '"effects": ["a"]'), "effects.0"),
+    ],
+)
+def test_what_has_the_right_types_and_makes_no_sense_is_damage(
+    name: str, words: list[str], wrong: tuple[str, str], why: str, whole: Path,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """Found with other seeds: each was a traceback."""
+    shutil.copytree(whole, Path(".lab/runs") / HEADER.run)
+    path = Path(".lab/runs") / HEADER.run / name
+    assert wrong[0] in path.read_text()
+    path.write_text(path.read_text().replace(*wrong))
+    code, said = lab(words, monkeypatch, capsys)
+    assert code == 3
+    assert "is damaged" in said and why in said
 
 
 # What a user writes.
@@ -235,6 +266,19 @@ def test_whatever_a_subject_says_can_be_written_down_and_read_again(number: int)
         assert codec.parse(codec.dump(record)) == record
 
 
+@pytest.mark.parametrize(
+    "said", [{"event": "invoke"}, {"event": "ok", "at_ms": "x"}, {"id": [1]}, {"event": ["ledger"]}]
+)
+def test_the_words_of_the_clients_mean_nothing_when_a_subject_says_them(said: dict[str, Any], whole: Path) -> None:
+    """A subject that drives itself may put anything into its records; taken for a client's, it ended the run."""
+    record = Record(whole)
+    history = ({"op": "append", "type": "ok", "id": 1, "process": 1, **said},)
+    seen = replace(evidence(2), history=history)
+    verdict = Verdict(Word.PASS)
+    assert (in_brief(seen, verdict, None).operations, in_brief(seen, verdict, None).waits_ms) == (0, {})
+    assert "append" in show_trial(load_run(record), 2, seen)
+
+
 @pytest.fixture(scope="module")
 def ledger() -> ModuleType:
     """The part of the ledger that reads requests; it runs in a container and is no part of the package."""
@@ -260,6 +304,12 @@ def test_whatever_is_asked_of_the_ledger_can_be_in_its_snapshot(number: int, led
     parser = LineParser()
     parser.stdout(json.dumps({"ledger": {"effects": [{"args": getattr(request, "args", None)}]}}).encode() + b"\n")
     assert [list(answer) for answer in parser.answers] == [["ledger"]]
+
+
+def test_half_a_surrogate_pair_is_refused_by_the_ledger(ledger: ModuleType) -> None:
+    """It was taken, and then no snapshot of that trial could be read."""
+    with pytest.raises(ledger.Malformed, match="`args` is not valid Unicode"):
+        ledger.parse(b'{"do": "send", "effect": "e1", "class": "once", "token": 3, "args": {"a": ["\\ud800"]}}')
 
 
 def test_the_generator_damages_most_of_what_it_is_given() -> None:

@@ -12,14 +12,14 @@ from typing import Any, cast
 import pytest
 
 from lab.engine.errors import Interrupted, LabError
-from lab.run.pool import Crew, Stop
+from lab.run.pool import Pool, Stop
 
 WAIT_S = 10
 
 
-def crew_of(size: int, stop: Stop | None = None) -> Crew:
+def pool_of(size: int, stop: Stop | None = None) -> Pool:
     """Workers that are just numbers: what a task does with its worker is the test's own."""
-    return Crew(cast(Any, list(range(size))), stop or Stop())
+    return Pool(cast(Any, list(range(size))), stop or Stop())
 
 
 @pytest.fixture(autouse=True)
@@ -37,14 +37,14 @@ def test_every_task_is_done_once_by_some_worker() -> None:
             time.sleep(0.0001)
             yield task
 
-    found = list(crew_of(4).each(tasks(), lambda worker, task: task))
+    found = list(pool_of(4).each(tasks(), lambda worker, task: task))
     assert Counter(found) == Counter(range(200))
 
 
 def test_workers_really_work_side_by_side() -> None:
     """Four at a barrier: with fewer at once none would ever pass."""
     barrier = threading.Barrier(4, timeout=WAIT_S)
-    assert len(list(crew_of(4).each(range(4), lambda worker, task: barrier.wait()))) == 4
+    assert len(list(pool_of(4).each(range(4), lambda worker, task: barrier.wait()))) == 4
 
 
 def test_each_worker_keeps_to_what_it_owns() -> None:
@@ -54,7 +54,7 @@ def test_each_worker_keeps_to_what_it_owns() -> None:
     def do(worker: Any, task: int) -> None:
         used.setdefault(worker, set()).add(threading.current_thread().name)
 
-    list(crew_of(3).each(range(60), do))
+    list(pool_of(3).each(range(60), do))
     assert all(len(names) == 1 for names in used.values())
 
 
@@ -69,19 +69,19 @@ def test_the_first_exception_ends_the_queue_and_is_raised() -> None:
         return task
 
     with pytest.raises(LabError, match="the engine is gone"):
-        list(crew_of(1).each(range(100), do))
+        list(pool_of(1).each(range(100), do))
     assert done == [0, 1, 2]
 
 
 def test_an_exception_of_the_tasks_themselves_is_raised() -> None:
-    """The plan is a generator: what goes wrong in it must not hang the crew."""
+    """The plan is a generator: what goes wrong in it must not hang the pool."""
 
     def tasks() -> Any:
         yield 1
         raise LabError("no plan")
 
     with pytest.raises(LabError, match="no plan"):
-        list(crew_of(2).each(tasks(), lambda worker, task: task))
+        list(pool_of(2).each(tasks(), lambda worker, task: task))
 
 
 def test_to_stop_soon_finishes_what_runs_and_takes_nothing_more() -> None:
@@ -93,7 +93,7 @@ def test_to_stop_soon_finishes_what_runs_and_takes_nothing_more() -> None:
             stop.ask()
         return task
 
-    assert list(crew_of(1, stop).each(range(100), do)) == [0, 1, 2]
+    assert list(pool_of(1, stop).each(range(100), do)) == [0, 1, 2]
     assert stop.soon.is_set()
     assert not stop.now.is_set()
 
@@ -108,7 +108,7 @@ def test_to_stop_now_is_raised() -> None:
         return task
 
     with pytest.raises(Interrupted):
-        list(crew_of(1, stop).each(range(100), do))
+        list(pool_of(1, stop).each(range(100), do))
 
 
 def test_who_takes_no_more_results_ends_the_workers() -> None:
@@ -119,7 +119,7 @@ def test_who_takes_no_more_results_ends_the_workers() -> None:
         done.append(task)
         time.sleep(0.001)
 
-    with closing(crew_of(2).each(range(4000), do)) as results:
+    with closing(pool_of(2).each(range(4000), do)) as results:
         next(results)
     assert not [t for t in threading.enumerate() if t.name.startswith("worker-")]
     assert len(done) < 2000
