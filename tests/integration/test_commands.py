@@ -77,7 +77,7 @@ def test_replay_repeats_a_planted_violation(engine: docker.DockerClient, red: Pa
     """Planted: the bug is not in the record; the good program is replayed, and passes."""
     ended = lab(red.parents[2], "replay", red.name, "0001")
     assert ended.code == 0, ended
-    assert "the same as recorded (violation of only-whole-notes): 1 of 1" in ended.out
+    assert "reproduced 1/1: violation of only-whole-notes" in ended.out
     assert (red / "replays" / "0001" / "1" / "evidence.json").is_file()
     assert left(engine, red.name) == []
 
@@ -90,7 +90,7 @@ def test_replay_says_when_a_trial_ends_otherwise(red: Path, tmp_path: Path) -> N
     journal.write_text(journal.read_text().replace('"property":"only-whole-notes"', '"property":"complete"'))
     ended = lab(tmp_path, "replay", red.name, "1")
     assert ended.code == 2, ended
-    assert "the same as recorded (violation of complete): 0 of 1" in ended.out
+    assert "reproduced 0/1: violation of complete" in ended.out
 
 
 def test_a_run_whose_image_is_gone_is_not_replayed_on_another(red: Path, tmp_path: Path) -> None:

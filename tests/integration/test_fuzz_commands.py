@@ -77,7 +77,7 @@ def test_the_script_breaks_again(engine: docker.DockerClient, failure: Failure) 
     """From another folder: all that it needs is in the file."""
     again = lab(failure.where, "replay", str(failure.path))
     assert again.code == 0, again
-    assert "drafts-durable broken: 1 of 1" in again.out
+    assert "reproduced 1/1: violation of drafts-durable" in again.out
     assert "violation of drafts-durable" in again.out
 
 
@@ -88,7 +88,7 @@ def test_the_script_of_a_mended_daemon_breaks_nothing(failure: Failure, tmp_path
     (tmp_path / "mended.json").write_text(json.dumps(mended))
     again = lab(tmp_path, "replay", "mended.json")
     assert again.code == 2, again
-    assert "drafts-durable broken: 0 of 1" in again.out
+    assert "reproduced 0/1: violation of drafts-durable" in again.out
 
 
 def test_the_whole_trial_is_run_again_with_all_its_clients(engine: docker.DockerClient, failure: Failure) -> None:
@@ -98,9 +98,11 @@ def test_the_whole_trial_is_run_again_with_all_its_clients(engine: docker.Docker
     """
     again = lab(failure.where, "replay", failure.run.name, str(failure.trial))
     kept = failure.run / "replays" / f"{failure.trial:04d}" / "1"
-    assert {"evidence.json", "history.jsonl", "home.tgz", "scenario.json"} <= {path.name for path in kept.iterdir()}
+    assert {"evidence.json", "history.jsonl", "look-1-end.tgz", "scenario.json"} <= {
+        path.name for path in kept.iterdir()
+    }
     same = int("drafts-durable" in json.loads((kept / "verdict.json").read_text())["broken"])
-    assert f"the same as recorded (violation of drafts-durable): {same} of 1" in again.out
+    assert f"reproduced {same}/1: violation of drafts-durable" in again.out
     assert again.code == (0 if same else 2), again
     first = failure.run / "evidence" / f"{failure.trial:04d}" / "scenario.json"
     assert (kept / "scenario.json").read_bytes() == first.read_bytes()
@@ -115,7 +117,7 @@ def test_a_replay_that_is_stopped_says_so_and_not_that_it_did_not_break(failure:
         ended = running.ended(60)
     assert ended.code == 130, ended
     assert "stopped  after 1 of 20" in ended.err or "stopped  after 2 of 20" in ended.err
-    assert "broken:" not in ended.out
+    assert "reproduced" not in ended.out
 
 
 def test_its_evidence_is_judged_again_as_it_was(failure: Failure) -> None:

@@ -12,10 +12,10 @@ import docker.errors
 import pytest
 from docker.models.containers import Container
 from docker.models.volumes import Volume
-from lab.fuzz import diagnosis
-from lab.fuzz.diagnosis import diagnose
 
 from lab.engine import images
+from lab.trial import diagnosis
+from lab.trial.diagnosis import diagnose
 
 pytestmark = pytest.mark.docker
 

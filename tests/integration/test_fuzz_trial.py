@@ -15,6 +15,7 @@ from lab.campaigns.base import Request
 from lab.campaigns.stage import Stage
 from lab.model import (
     ANSWER,
+    END,
     INVOKE,
     RECOVERS,
     START,
@@ -37,7 +38,7 @@ NEW = Op(1, 1, "chat/new", {"chat": "c1"})
 DRAFT = Op(2, 2, "draft/set", {"chat": "c1", "text": "d2"})
 PROMPT = Op(3, 3, "prompt/send", {"chat": "c1", "prompt": "p3", "text": "reply 1"})
 LAST = Life((), None)
-AT_END = CrashPoint(1, LAST)
+AT_END = CrashPoint(1, END)
 
 
 def scenario(*lives: Life, adapter: str = "jsonrpc", **limits: float) -> Scenario:
