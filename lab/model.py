@@ -62,8 +62,8 @@ class CrashPoint:
 
     @property
     def place(self) -> str:
-        """As a process announces that it stands there."""
-        return f"{self.hook}#{self.occurrence}"
+        """As a process announces that it stands there; the number of a start is its milliseconds."""
+        return f"{self.hook}#{self.after_ms if self.hook == START else self.occurrence}"
 
     def __str__(self) -> str:
         if self.hook == START:

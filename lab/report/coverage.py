@@ -229,10 +229,10 @@ def dead_audits(data: RunData) -> Sequence[str]:
 
 
 def dead_promises(data: RunData) -> Sequence[str]:
-    """Properties that are promised after a fault of this run; none in one of a bug, which ends when it is caught."""
+    """Audits, and properties promised after a fault of this run; none in one of a bug, which ends when it is caught."""
     struck = [{*spelled.split(">")} for spelled in data.faults]
     promised = [name for name, faults in data.promises.items() if any(used <= {*faults} for used in struck)]
-    return [] if data.is_of_a_bug else _unchecked(data, promised)
+    return [] if data.is_of_a_bug else _unchecked(data, [*promised, *data.audits])
 
 
 def _unchecked(data: RunData, names: Sequence[str]) -> list[str]:

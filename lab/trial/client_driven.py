@@ -103,7 +103,7 @@ class ClientDriven:
         if kill is not None and kill.hook == START:
             with self._run.phase("moment"):
                 self._run.worker.stop.wait(max(0.0, process.started_s + kill.after_ms / 1000 - time.monotonic()))
-            return Hit(START, kill.occurrence)
+            return Hit(START, kill.after_ms)
 
         def there() -> bool:
             return self._place(process, kill) is not None

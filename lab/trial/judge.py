@@ -130,11 +130,12 @@ def _broken(evidence: Evidence, audits: Sequence[str]) -> tuple[str, ...]:
 
 
 def _unchecked(evidence: Evidence, promised: Sequence[str], audits: Sequence[str]) -> Iterator[str]:
-    """What the verifier owes: an answer for every property at every look, and facts for each over the whole trial."""
+    """What the verifier owes: an answer for every property at every look; where each trial owes them, facts."""
     for look in evidence.looks:
         for name in sorted({*promised, *audits} - set(look.properties)):
             yield f"the verifier said nothing of {name} at `{look.name}`"
-    for name, count in _facts(evidence, (*promised, *audits)).items():
+    each = (*promised, *audits) if links.of(evidence.trial.script).facts_each else ()
+    for name, count in _facts(evidence, each).items():
         if count == 0:
             yield f"{name}{', which says whether it ran as asked,' if name in audits else ''} was checked on no fact"
     if not promised:

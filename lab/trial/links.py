@@ -24,6 +24,7 @@ class Chain:
     links: tuple[Link, ...]
     owed: tuple[Link, ...]
     audits_first: bool  # an audit that differs makes even a loss meaningless; else it only explains what was late
+    facts_each: bool  # each trial owes a fact of every property; else only the whole run (`lab.report.coverage`)
 
     def broken(self, evidence: Evidence) -> Iterator[str]:
         """Each link that was looked for and found broken."""
@@ -47,7 +48,8 @@ def lives(evidence: Evidence) -> list[Process]:
 
 def _on_the_layer(evidence: Evidence) -> Iterator[str]:
     expected = from_json(Expected, evidence.mount)
-    lines = [look.mount for look in evidence.looks] + [p.mount for p in evidence.processes if p.mount is not None]
+    answered = [look for look in evidence.looks if look.mount or look.properties]  # a verifier's error says neither
+    lines = [look.mount for look in answered] + [p.mount for p in evidence.processes if p.mount is not None]
     for line in lines:
         if why := mountinfo.audit(line, expected):
             yield f"not on {evidence.trial.storage}: {why}"
@@ -196,6 +198,12 @@ CHAINS: dict[type, Chain] = {
         (_on_the_layer, _all_processes, _each_process, _nobody_ran_past_its_point, _count_of_kills),
         (_came_to_its_end, _census_kept, _racers_ended, _every_look),
         audits_first=True,
+        facts_each=True,
     ),
-    Scenario: Chain((_on_the_layer, _all_processes, _each_process), (_every_life, _read_back), audits_first=False),
+    Scenario: Chain(
+        (_on_the_layer, _all_processes, _each_process),
+        (_every_life, _read_back),
+        audits_first=False,
+        facts_each=False,
+    ),
 }

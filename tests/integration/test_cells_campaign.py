@@ -27,7 +27,7 @@ SMALL = """
 consume-once        = ["claim.durable", "claim.durable > recovery.reaped"]
 checkpoint-validity = ["append.durable"]
 """
-TRIALS = 4  # and a race among them
+TRIALS = 6  # and three races among them
 BUGS = ("claim-owner-is-pid", "half-written")
 MOMENTS = """
 fork-determinism = ["answer"]

@@ -39,7 +39,7 @@ def red(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert ended.code == 1, ended
     run = folder(where)
     assert run is not None
-    assert f"replay    lab replay {run.name} 0001" in ended.out
+    assert f"replay     lab replay {run.name} 0001" in ended.out
     assert "VIOLATION  only-whole-notes" in ended.out
     return run
 

@@ -101,7 +101,7 @@ def test_a_daemon_that_keeps_its_promises_passes_with_every_link_seen(bench: Ben
         (CrashPoint(1, "chat.synced"), "chat.synced#1"),
         (CrashPoint(1, ANSWER, 2), "answer#2"),
         (CrashPoint(1, INVOKE), "invoke#1"),
-        (CrashPoint(1, START, after_ms=60), "start#1"),
+        (CrashPoint(1, START, after_ms=60), "start#60"),
         (CrashPoint(1, "chat.synced", 99), "end#1"),
     ],
     ids=str,

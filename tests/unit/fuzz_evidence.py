@@ -42,7 +42,7 @@ LIVES = (
     Life((Op(5, 3, "prompt/send", {"chat": "c1", "prompt": "p5", "text": "reply 1"}),), CrashPoint(4, END)),
     Life((Op(6, 1, "status"),), None),
 )
-PLACES = (Hit("chat.synced", 4), Hit(ANSWER, 1), Hit(START, 1), Hit(END, 1))
+PLACES = (Hit("chat.synced", 4), Hit(ANSWER, 1), Hit(START, 30), Hit(END, 1))
 
 
 def scenario(**changes: Any) -> Scenario:

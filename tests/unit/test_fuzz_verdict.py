@@ -74,7 +74,7 @@ def test_what_only_some_engines_can_show_may_be_missing() -> None:
         (CrashPoint(2, "outbox.sent", 2), Hit(END, 1), "outbox.sent#2"),
         (CrashPoint(2, INVOKE, 3, 5), Hit(INVOKE, 3), None),
         (CrashPoint(2, INVOKE, 300), Hit(END, 1), None),
-        (CrashPoint(2, START, after_ms=9), Hit(START, 1), None),
+        (CrashPoint(2, START, after_ms=9), Hit(START, 9), None),
         (CrashPoint(2, END, after_ms=9), Hit(END, 1), None),
     ],
 )
@@ -102,7 +102,7 @@ LINKS: dict[str, tuple[Evidence, str]] = {
     ),
     "another answer": (with_life(2, hit=Hit("answer", 2)), "killed at answer#2, but the script says answer#1"),
     "another moment": (with_life(2, hit=Hit("invoke", 1)), "killed at invoke#1, but the script says answer#1"),
-    "another start": (with_life(3, hit=Hit(START, 2)), "killed at start#2, but the script says start#1"),
+    "another start": (with_life(3, hit=Hit(START, 2)), "killed at start#2, but the script says start#30"),
     "another fault": (with_life(3, fault="powercut"), "was struck by powercut, but the script says sigkill"),
     "no fault": (with_life(3, fault=None), "was struck by None, but the script says sigkill"),
     "not armed": (with_life(1, armed=None), "was armed at None, but the script says chat.synced#4"),
@@ -154,9 +154,14 @@ MISSING: dict[str, tuple[Evidence, str]] = {
         "the verifier said nothing of prompts-once",
     ),
     "an audit that was not looked at": (with_look(properties=NO_AUDIT), "the verifier said nothing of work-done"),
-    "a promise that was checked on nothing": (with_look(properties=UNCHECKED), "prompts-once was checked on no fact"),
     "an unknown verifier": (good(verifier=""), "the verifier never said who it is"),
 }
+
+
+def test_a_scenario_without_a_fact_of_some_property_passes() -> None:
+    """Not every one has prompts: that the whole run compared some is asked by its report."""
+    verdict = judged(with_look(properties=UNCHECKED))
+    assert (verdict.word, verdict.facts["prompts-once"]) == (Word.PASS, 0)
 
 
 @pytest.mark.parametrize("name", [*LINKS, *MISSING])
