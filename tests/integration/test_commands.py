@@ -87,7 +87,7 @@ def test_replay_says_when_a_trial_ends_otherwise(red: Path, tmp_path: Path) -> N
     copy = tmp_path / ".lab" / "runs" / red.name
     shutil.copytree(red, copy)
     journal = copy / "journal.jsonl"
-    journal.write_text(journal.read_text().replace('"property":"only-whole-notes"', '"property":"complete"'))
+    journal.write_text(journal.read_text().replace('"property":"only-whole-notes"', '"property":"recovers"'))
     ended = lab(tmp_path, "replay", red.name, "1")
     assert ended.code == 2, ended
     assert "reproduced 0/1: violation of complete" in ended.out
@@ -152,7 +152,7 @@ def test_hooks_and_bugs_are_listed_with_what_a_census_reached(tmp_path: Path) ->
     """Planted: hits of a recovery on tmpfs counted as none, since the crash had emptied it."""
     ended = lab(tmp_path, "hooks", str(NOTES))
     assert ended.code == 0, ended
-    half = r"^note\.half: The first half(?:.*\n)+? +runs +11 +workloads +6 +5 +recoveries +0$"
+    half = r"^note\.half: The first half(?:.*\n)+? +runs +11 +workloads +6 +5 +recoveries +11$"
     assert re.search(half, ended.out, re.MULTILINE), ended.out
     assert re.search(
         r"^recovery\.cut: (?:.*\n)+? +runs +0 +workloads +0 +0 +recoveries +[1-9]", ended.out, re.MULTILINE

@@ -190,7 +190,7 @@ class OneHome:
         self._layer = layer
         self._lock = threading.Lock()
         self._volume: Volume | None = None
-        self.filesystem = layer.filesystem
+        self.filesystem, self.fill = layer.filesystem, layer.fill
 
     def fresh(self, name: str) -> Volume:
         with self._lock:
