@@ -163,7 +163,7 @@ class Trial:
     storage: str
     script: CrashScript | Scenario
     bug: str | None = None
-    drawn: str = "random"  # "random", "cover" (chosen to reach a hook) or "all" (exhaustive: the census reached it)
+    drawn: str = "random"  # "random", "cover" (to reach a hook), "all" (the census reached it), "corpus" (failed once)
     faults: str = SIGKILL  # as the user spelled them: `first>second`; each crash point has its own of these
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -16,6 +17,7 @@ from lab.plan.plan_file import PlanFile, Seed, corpus_of, plan_of
 from lab.plan.points import Bounds, Plan
 from lab.plan.schedule import Draw, groups
 from lab.report.reports import FUZZ
+from lab.report.text import plural
 from lab.run import reproducer
 from lab.run.pool import Pool
 from lab.run.record import Record, took_s
@@ -44,7 +46,8 @@ def plan(planning: Planning) -> tuple[Plan, Mapping[str, Any]]:
 
 def plan_line(plan: Plan, request: Request, setting: Setting) -> str:
     bounds = [str(plan.bounds)] if str(plan.bounds) else []
-    return "plan     " + " · ".join([*bounds, f"{len(request.storages)} layers", f"{len(setting.subject.hooks)} hooks"])
+    layers, hooks = plural(len(request.storages), "layer"), plural(len(setting.subject.hooks), "hook")
+    return "plan     " + " · ".join([*bounds, layers, hooks])
 
 
 def _draw(record: Record) -> tuple[Draw, tuple[Seed, ...]]:
@@ -81,7 +84,10 @@ def stored_trial(record: Record, ident: int) -> Trial | None:
         return record.evidence(result.evidence)[0].trial
     trial, (draw, _) = result.trial, _draw(record)
     assert isinstance(trial.script, Scenario)
-    return draw.trial(ident, trial.kind, trial.script.number, trial.storage, trial.bug, trial.script.seed, trial.faults)
+    again = draw.trial(
+        ident, trial.kind, trial.script.number, trial.storage, trial.bug, trial.script.seed, trial.faults
+    )
+    return replace(again, drawn=trial.drawn)
 
 
 def shrink_failures(session: Session, pool: Pool, say: Say) -> None:

@@ -40,7 +40,7 @@ def print_hooks(subject_name: str, seed: int, say: Callable[[str], None]) -> int
         say(f"    runs {sum(counts):>5}   workloads {each}   recoveries {in_recovery[hook.name]:>3}")
     total = sum(len(hits) for hits in found.runs)
     say(f"{len(subject.hooks)} hooks, {total:,} crash points in {len(found.runs)} workloads, seed {seed}")
-    say(f"recoveries: {len(found.recoveries)} looked at, and the work behind them, each after another first crash point")
+    say(f"recoveries: {len(found.recoveries)} looked at, with the work behind them, each after another first point")
     return 0
 
 

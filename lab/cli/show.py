@@ -58,4 +58,4 @@ def _listed(record: Record) -> str:
         ended = "not finished" if code is None else ENDED.get(code, f"exit code {code}")
         return f"{about}: {len(record.results()):,} trials run, {ended}"
     except (LabError, ValueError, AttributeError, TypeError) as error:
-        return f"{record.path.name}  damaged: {error.what if isinstance(error, LabError) else error}"
+        return f"{record.path.name}  cannot be read: {error.what if isinstance(error, LabError) else error}"

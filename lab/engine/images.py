@@ -288,7 +288,7 @@ def packages(client: docker.DockerClient, image: str) -> tuple[str, ...]:
     except docker.errors.NotFound:
         return ()
     finally:
-        client.api.remove_container(container, force=True)
+        remove_container(client, container)
     with tarfile.open(fileobj=archive) as tar:
         file = tar.extractfile("status")
         text = file.read().decode() if file else ""

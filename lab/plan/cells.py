@@ -42,6 +42,7 @@ class Leg:
     journal_mode: str
     workload: int | None
     reason: str = ""
+    clause: str = ""  # of what contract, and where that is written
 
 
 @dataclass(frozen=True)
@@ -92,12 +93,13 @@ def legs_of(subject: Subject, seed: int, asked: Asked) -> tuple[tuple[Leg, ...],
     legs: list[Leg] = []
     workloads: list[Json] = []
     for cell in CELLS:
+        clause = f"{cell.clause} ({cell.source})"
         for mode in cell.legs.nightly if asked.nightly else cell.legs.ci:
             reason = offered.not_offered.get(cell.name) or offered.not_offered.get(mode)
             if reason:
-                legs.append(Leg(cell.name, mode, None, reason))
+                legs.append(Leg(cell.name, mode, None, reason, clause))
                 continue
-            legs.append(Leg(cell.name, mode, len(workloads)))
+            legs.append(Leg(cell.name, mode, len(workloads), clause=clause))
             workload = session_cells.generate(seed, cell.name, mode, "nightly" if asked.nightly else "ci")
             at_moments = ANSWER in offered.points[cell.name]
             workloads.append(session_cells.outlasting(workload) if at_moments else workload)

@@ -36,9 +36,10 @@ class Draw:
         seed: int | None = None,
         faults: str = SIGKILL,
     ) -> Trial:
-        """A trial of one scenario, of the run's own seed or of another."""
+        """A trial of one scenario, of the run's own seed or of one that failed once."""
         drawn = scenario(self.plan, self.hooks, self.seed if seed is None else seed, number)
-        return Trial(ident, kind, storage, _struck_by(drawn, faults), bug, faults=faults)
+        why = "random" if seed is None else "corpus"
+        return Trial(ident, kind, storage, _struck_by(drawn, faults), bug, why, faults)
 
     def layer(self, number: int) -> str:
         """The layers in turn."""

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 from lab.model import ANSWER, END, INVOKE, MOMENTS, START, Kind, LedgerCounts, Result, Trial, Word, catches
+from lab.plan.points import is_draw
 from lab.report import statistics
 from lab.report.statistics import Bound
 from lab.report.text import plural, some
@@ -22,15 +23,6 @@ MEANINGS = {
     START: "a moment: so many ms after a start",
     END: "a moment: after the operations of a life",
 }
-
-
-def is_draw(trial: Trial) -> bool:
-    """Whether a trial is a draw for the bound: a first point that was drawn at random and struck alone.
-
-    One that is struck again shows its first recovery in part only. Which are struck again does not depend on their
-    first points, so the others stay a fair sample.
-    """
-    return trial.kind is Kind.POINT and trial.drawn == "random" and len(trial.kills) == 1
 
 
 def bound(data: RunData, storage: str) -> Bound | None:

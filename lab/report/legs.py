@@ -126,10 +126,10 @@ def _together(legs: Sequence[LegInfo]) -> str:
 
 def noted(data: RunData) -> list[list[Result]]:
     """Trials that lost what was not promised to be kept, together by their leg."""
-    found: dict[LegInfo | None, list[Result]] = {}
+    found: dict[LegInfo, list[Result]] = {}
     for result in data.points():
-        if result.verdict.word is Word.NOTE and not result.verdict.notes:
-            found.setdefault(data.leg(result.trial), []).append(result)
+        if result.verdict.word is Word.NOTE and (leg := data.leg(result.trial)) is not None:
+            found.setdefault(leg, []).append(result)
     return list(found.values())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from lab.plan.points import is_draw
 from lab.report import coverage
 from lab.report.document import Lines, Section
 from lab.report.numbers import per_second
@@ -91,7 +92,7 @@ def bound_line(data: RunData) -> tuple[str, str]:
         failed = f", {found.failed:,} of them failed" if found.failed else ""
         drawn = f"from {found.drawn:,} of {found.population:,} drawn at random{failed}"
         return "bound", f"at most {percent(found.upper)} of the untried points fail (95 %, {drawn})"
-    if any(coverage.is_draw(trial) for trial in data.trials):
+    if any(is_draw(trial) for trial in data.trials):
         return "bound", "none: a point that was drawn at random proved nothing, or did not run"
     return "bound", "none: no point was drawn at random"
 

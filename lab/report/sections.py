@@ -123,7 +123,7 @@ def unpromised(data: RunData) -> Section:
     blocks: list[Failure | Items] = [failure(data, group) for group in legs.noted(data)]
     kinds: dict[str, list[str]] = {}
     for result in data.points():
-        for note in result.verdict.notes:
+        for note in result.verdict.notes if data.leg(result.trial) is None else ():
             kinds.setdefault(note_kind(note), []).append(note_line(result, note))
     entries = []
     for kind, lines in kinds.items():

@@ -20,6 +20,7 @@ def merge_shards(out: Path, names: tuple[str, ...], say: Callable[[str], None]) 
     """Make the run `out` of the given ones. Raises UsageError if they do not fit."""
     records = [Record.find(name) for name in names]
     for record in records:
+        record.header()  # of another format: that is what it says, and not that its plan is damaged
         if not record.plan().trials:
             raise UsageError(f"{record.path.name} has no shards: its plan has no end", "Run it longer, or more seeds.")
     first = records[0]

@@ -35,7 +35,7 @@ class Scripts(NamedTuple):
 
 def workloads(subject: Subject, seed: int, count: int) -> Scripts:
     """The workload that prepares the state, and those that are killed: `count` of a family, or the subject's files."""
-    assert subject.workload is not None  # a daemon has none: `frame.checked`
+    assert subject.workload is not None  # a daemon has none: `lab.campaigns.session.checked`
     if subject.workload.kind is not None:
         family = FAMILIES[subject.workload.kind]
         return Scripts(family.prepared(seed), tuple(family.generate(seed, index) for index in range(count)))

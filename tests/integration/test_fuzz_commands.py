@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 from collections import Counter
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ from lab.run.reproducer import Script
 pytestmark = pytest.mark.docker
 
 BUG = "draft-before-write"
-SEED = 5  # its first scenario shows the bug: no other has to be run
+SEED = 5  # its first scenario shows the bug, unless the machine is slow: then a later one does, and none is run after
 MAX_OPERATIONS = 12
 REDIS = ("run", "fuzz", "--subject", "redis", "--seed", "7", "--workers", "2", "--storage", "tmpfs,ext4")
 TRIALS = 6
@@ -43,7 +44,7 @@ class Failure:
 def failure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Failure]:
     where = tmp_path_factory.mktemp("fuzz")
     words = ("run", "fuzz", "--bug", BUG, "--seed", str(SEED), "--shrink", "40")
-    ended = lab(where, *words, "--storage", "tmpfs", "--workers", "1", "--trials", "1")
+    ended = lab(where, *words, "--storage", "tmpfs", "--workers", "1", "--trials", "4")
     run = folder(where)
     assert run is not None, ended
     results = [line["result"] for line in journal(run) if "result" in line]
@@ -59,8 +60,8 @@ def test_a_planted_bug_is_caught_by_its_property(failure: Failure) -> None:
     assert failure.ended.code == 1, failure.ended
     found = summary(failure.run)
     assert found["canaries"] == {"planted": 1, "caught": 1, "missed": []}
-    assert f"VIOLATION seed={SEED}/{failure.trial} step=" in failure.ended.out
-    assert "op=draft/set what=drafts-durable" in failure.ended.out
+    told = rf"VIOLATION seed {SEED}/{failure.trial} step \d+ draft/set: drafts-durable: "
+    assert re.search(told, failure.ended.out), failure.ended
 
 
 def test_its_script_is_short_printed_and_says_what_breaks(failure: Failure) -> None:
@@ -69,8 +70,8 @@ def test_its_script_is_short_printed_and_says_what_breaks(failure: Failure) -> N
     assert {"chat/new", "draft/set"} <= {op.op for op in failure.script.scenario.operations}
     assert (failure.script.property, failure.script.bug) == ("drafts-durable", BUG)
     assert f"lab replay .lab/runs/{failure.run.name}/shrunk/{failure.trial:04d}.json" in failure.ended.out
-    assert "kill -9   at" in failure.ended.out
-    assert summary(failure.run)["shrunk"] == 1
+    assert "sigkill   at" in failure.ended.out
+    assert summary(failure.run)["shrunk"] >= 1
 
 
 def test_the_script_breaks_again(engine: docker.DockerClient, failure: Failure) -> None:
@@ -124,7 +125,7 @@ def test_its_evidence_is_judged_again_as_it_was(failure: Failure) -> None:
     """Collecting and judging are apart; and another history is told to be judged otherwise."""
     again = lab(failure.where, "verify", failure.run.name)
     assert again.code == 0, again
-    assert "1 judged again, 0 differ" in again.out
+    assert re.search(r"[1-4] judged again, 0 differ", again.out), again
     history = failure.run / "evidence" / f"{failure.trial:04d}" / "history.jsonl"
     whole = history.read_text()
     try:
@@ -160,7 +161,7 @@ def test_it_is_shown_life_by_life_and_the_lost_operation_is_marked(failure: Fail
     assert shown.code == 0, shown
     marked = [line for line in shown.out.splitlines() if line.startswith(">")]
     assert len(marked) == 1 and "draft/set" in marked[0], shown.out
-    for part in ("life 1: with-bug", "kill -9   at", "final check:", "SIGKILL", "look end"):
+    for part in ("process 1: with-bug", "sigkill   at", "final check", "sigkill sent", "look end"):
         assert part in shown.out
     assert max(len(line) for line in shown.out.splitlines() if "/" not in line) <= 100
 

@@ -71,7 +71,11 @@ def test_a_failing_build_shows_its_last_words_and_leaves_no_container(
     assert folder.name in str(caught.value)
     assert "the cause is here" in str(caught.value)
     assert "returned a non-zero code: 7" in str(caught.value)
-    mine = [c for c in client.containers.list(all=True) if c.id not in before and "the cause is here" in str(c.attrs)]
+    mine = [
+        c
+        for c in client.containers.list(all=True, ignore_removed=True)
+        if c.id not in before and "the cause is here" in str(c.attrs)
+    ]
     assert not mine
 
 
@@ -136,12 +140,16 @@ def test_the_base_can_be_asked_for_alone(client: docker.DockerClient) -> None:
     assert client.images.get(tag).labels[images.LABEL_BASE]
 
 
-SLOW = "echo begun; sleep 300"
+SLOW = f"echo begun {uuid.uuid4().hex}; sleep 300"  # never a cached layer
 
 
 def steps(client: docker.DockerClient) -> list[str]:
     """The containers in which a slow step of a build runs, or was left."""
-    return [c.id for c in client.containers.list(all=True) if c.attrs["Config"]["Cmd"] == ["/bin/sh", "-c", SLOW]]
+    return [
+        c.id
+        for c in client.containers.list(all=True, ignore_removed=True)
+        if c.attrs["Config"]["Cmd"] == ["/bin/sh", "-c", SLOW]
+    ]
 
 
 def until(true: Callable[[], bool]) -> None:

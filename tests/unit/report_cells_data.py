@@ -85,7 +85,8 @@ def green(**changes):
 
 def ended(data, ident, word, prop="", differs=None, why="why it is so", **changes):
     """The same run, one trial of which ended otherwise."""
-    verdict = Verdict(word, why, prop, (prop,) if prop else (), "recovered" if differs else "", differs)
+    notes = (f"{prop}: {why}",) if word is Word.NOTE else ()  # as the judge writes them
+    verdict = Verdict(word, why, prop, (prop,) if prop else (), "recovered" if differs else "", differs, {}, notes)
 
     def other(result):
         facts = result.verdict.facts

@@ -91,6 +91,7 @@ def test_each_cell_has_a_leg_in_each_of_its_modes_and_each_leg_its_workload(aske
     ]
     assert [leg.workload for leg in legs] == list(range(len(written)))
     assert [(w["cell"], w["journal_mode"]) for w in written] == [(leg.cell, leg.journal_mode) for leg in legs]
+    assert {leg.cell: leg.clause for leg in legs} == {cell.name: f"{cell.clause} ({cell.source})" for cell in CELLS}
     appends = sum(op.get("repeat", 0) for op in written[0]["work"])
     assert appends > (10_000 if asked.nightly else 200)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from itertools import islice
 
@@ -60,6 +61,12 @@ def test_the_scenarios_are_those_of_their_seed_and_number() -> None:
         for trial in group:
             name = script(trial)
             assert name == scenario(of.plan, of.hooks, name.seed, name.number)
+
+
+def test_a_seed_that_once_failed_is_told_from_one_that_was_drawn() -> None:
+    """Reported: the report counted trials of the corpus by a word that nobody wrote, so there were none."""
+    drawn = [trial.drawn for group in groups(draw(), (CANARY,), CORPUS, None, 2) for trial in group]
+    assert Counter(drawn) == {"corpus": len(CORPUS) * len(draw().storages), "random": 3 + 2}
 
 
 def test_a_run_without_a_number_of_trials_never_ends_by_itself_and_takes_the_layers_in_turn() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import report_cells_data as cells
 from report_cells_data import CELLS, PER_LEG, REASON, STORAGES, green, number, of_a_bug, red, run_of
@@ -123,6 +124,8 @@ def test_the_page_links_each_word_to_what_explains_it():
     text = page(red())
     assert f'<a href="#trial-{number(red(), CELLS[2], "wal", "tmpfs"):04d}">violation 1 of 3</a>' in text
     assert 'href="#note-' in text
+    missing = {*re.findall('href="#([^"]+)"', text)} - {*re.findall('id="([^"]+)"', text)}
+    assert not missing, "Reported: notes of the judge's were told as a list, and links led nowhere"
 
 
 def test_the_page_shows_hooks_and_moments():

@@ -190,7 +190,7 @@ def test_the_list_of_runs_says_what_became_of_each_and_a_damaged_one_hides_none(
         folder.mkdir()
         (folder / "run.json").write_text(content)
     lines = shown(None).splitlines()
-    assert [line.split()[1] for line in lines] == ["damaged:", "damaged:", "matrix"]
+    assert [line.split()[1] for line in lines] == ["cannot", "cannot", "matrix"]
     assert all(line.isprintable() for line in lines)
 
 
