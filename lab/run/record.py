@@ -17,7 +17,7 @@ import glob
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,6 +32,7 @@ from lab.model import Evidence, Json, Reproduced, Result, Scenario, Trial, Verdi
 from lab.plan.points import Plan
 from lab.subject.spec import Subject
 from lab.text import one_line
+from lab.trial.client_lines import LineCheck
 from lab.trial.run import Outcome
 from lab.trial.setting import Prepared, Setting
 
@@ -328,6 +329,7 @@ class Record:
         if isinstance(evidence.trial.script, Scenario):
             script = self.read(f"{folder}/scenario.json", Scenario)
             evidence = replace(evidence, trial=replace(evidence.trial, script=script))
+            self._check_history(f"{folder}/history.jsonl", evidence.history)
         for ledger, name in (
             *((look.ledger, "evidence.json") for look in evidence.looks),
             (evidence.ledger, "ledger.json"),
@@ -335,6 +337,14 @@ class Record:
             self._decoded(dict[str, tuple[_Entry, ...]], ledger, f"{folder}/{name}")
         names = [f"{folder}/look-{n}-{look.name}.tgz" for n, look in enumerate(evidence.looks, 1)]
         return evidence, tuple(self.read_bytes(name, ARCHIVE_BYTES) for name in names if self.has(name))
+
+    def _check_history(self, name: str, lines: Iterable[Json]) -> None:
+        checked = LineCheck()
+        for number, line in enumerate(lines, 1):
+            try:
+                checked.check(line)
+            except ValueError as error:
+                raise LabError(f"{self.path / name} is damaged: line {number}: {error}") from error
 
 
 def evidence_folder(trial: Trial) -> str:

@@ -12,14 +12,15 @@ from collections.abc import Callable
 
 import docker
 
-from lab.codec import to_json
+from lab.codec import parse, to_json
 from lab.engine.container import Container, Spec
 from lab.engine.stream import BoundedLog
 from lab.model import Json, Scenario
+from lab.trial.client_lines import LineCheck
 
 MAX_LINES = 50_000  # of one trial: a long one has some thousands
 MAX_LINE_BYTES = 1 << 20  # one check of all chats
-COMPLETIONS = ("ok", "fail")
+ANSWERS = ("ok", "fail")
 
 
 class History:
@@ -40,6 +41,7 @@ class History:
         self.up_s: float | None = None  # monotonic: when this life's first answer came
         self._ours: set[int] = set()  # ids of this life's operations; a check's own requests are not among them
         self._rest = b""
+        self._line_check = LineCheck()
 
     def begin(self, life: int) -> None:
         self.life, self.invoked, self.answered, self.up_s = life, 0, 0, None
@@ -63,19 +65,26 @@ class History:
 
     def _take(self, line: bytes) -> None:
         try:
-            event = json.loads(line)
-            kind = str(event["event"])
-        except (ValueError, TypeError, KeyError, RecursionError):
+            event = parse(line, Json)
+            if "event" not in event:
+                raise ValueError("a library's own words")
+        except ValueError:
             self.log.add(line + b"\n")
             return
+        try:
+            self._line_check.check(event)
+        except ValueError as error:
+            self.error = self.error or f"their line {len(self.lines) + 1} is none of a history: {error}"
+            return
         self.lines.append(event)
+        kind = event["event"]
         if kind == "error":
-            self.error = str(event.get("what", "it did not say what"))
-        elif kind == "invoke" and event.get("step"):
+            self.error = event["what"]
+        elif kind == "invoke" and event["step"]:
             self.invoked += 1
             self._ours.add(event["id"])
-        elif kind in COMPLETIONS:
-            self.answered += event.get("id") in self._ours
+        elif kind in ANSWERS:
+            self.answered += event["id"] in self._ours
         elif (
             kind in ("up", "done", "gone", "settled", "check", "check-failed")
             and event.get("life", self.life) == self.life

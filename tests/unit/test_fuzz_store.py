@@ -89,9 +89,18 @@ def test_a_run_that_never_got_to_its_plan_says_so(record: Record) -> None:
         FUZZ_CAMPAIGN.trial(record, 412)
 
 
+def test_a_stored_history_that_is_none_is_one_clear_error(record: Record) -> None:
+    """Reported: whoever edits a record by hand got a KeyError of `lab show`."""
+    folder = evidence_folder(good().trial)
+    record.write_evidence(folder, kept(good()), BROKEN)
+    (record.path / folder / "history.jsonl").write_text('{"event": "ok", "id": 7, "result": {}, "at_ms": 1}\n')
+    with pytest.raises(LabError, match=r"history\.jsonl is damaged: line 1: `ok` of request 7, which is not open"):
+        record.evidence(folder)
+
+
 def test_evidence_comes_back_whole(record: Record) -> None:
     """Planted: a scenario without its lives, or a history cut at a line that is not text."""
-    history = (*good().history, {"event": "ok", "id": 9, "result": {"draft": "a\nb\u2028ü"}})
+    history = (*good().history, {"event": "check", "life": 9, "final": False, "observed": "a\nb\u2028ü"})
     ledger = {"requests": [], "effects": [{"seq": 2, "effect": "run:p5", "request": 1}]}
     refused = "held by process 1"
     evidence = good(history=history, ledger=ledger, looks=(look(drafts_durable=DIFFERS),), diagnosis=refused)
