@@ -90,7 +90,7 @@ def test_replay_says_when_a_trial_ends_otherwise(red: Path, tmp_path: Path) -> N
     journal.write_text(journal.read_text().replace('"property":"only-whole-notes"', '"property":"recovers"'))
     ended = lab(tmp_path, "replay", red.name, "1")
     assert ended.code == 2, ended
-    assert "reproduced 0/1: violation of complete" in ended.out
+    assert "reproduced 0/1: violation of recovers" in ended.out
 
 
 def test_a_run_whose_image_is_gone_is_not_replayed_on_another(red: Path, tmp_path: Path) -> None:
