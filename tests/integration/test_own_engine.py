@@ -5,6 +5,7 @@ A bare machine is what they are for, so the machine's engine is hidden from them
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import re
@@ -112,7 +113,8 @@ def machine() -> Iterator[Machine]:
     machine.program("docker", DOCKER.format(docker=shutil.which("docker"), state=machine.state))
     yield machine
     for process in machine.family():
-        process.terminate()
+        with contextlib.suppress(psutil.NoSuchProcess):  # a script's child ends with it
+            process.terminate()
     psutil.wait_procs(machine.family(), timeout=20)
     shutil.rmtree(machine.state)
     assert bridge_index() == bridge, "the machine's engine has lost its network"
