@@ -1,33 +1,34 @@
 """The words of the lab as frozen data: what goes in, what was seen, what is concluded.
 
-No I/O, and nothing of ours is imported here. Everything is picklable and turns into JSON with `to_json` and back
-with `from_json`, so that a trial can run in another process or on another machine.
+No I/O, and nothing of ours is imported here. Everything is picklable; `lab.codec` turns it into JSON and back, so that
+a trial can run in another process or on another machine.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import enum
-import types
-import typing
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 Json = dict[str, Any]
 Promises = dict[str, tuple[str, ...]]  # property -> the faults that it is claimed to survive
-T = typing.TypeVar("T")
 
-ANSWER = "answer"  # in the place of a hook: a moment, the n-th acknowledgement of a process
-RECOVERS = "recovers"  # the one property that the lab itself decides: recovery ends by itself, with exit code 0
+ANSWER = "answer"  # a moment: the n-th acknowledgement of a process, or the n-th answer to the clients of a life
+INVOKE = "invoke"  # a moment: the n-th request of a life
+START = "start"  # a moment: so many ms after a life began
+END = "end"  # a moment: the end of a life's operations
+MOMENTS = (ANSWER, INVOKE, START, END)  # in the place of a hook's name
+
+RECOVERS = "recovers"  # the one property that the lab itself decides: a life begins, and recovery ends by itself
+SIGKILL = "sigkill"
 
 
 class Word(enum.StrEnum):
     """The verdict of one trial. Only `PASS` and `NOTE` are not red."""
 
     PASS = "pass"  # every link of the evidence was seen and every promise held
-    VIOLATION = "violation"  # a promise was broken, and broken again when repeated
-    UNREPRODUCED = "unreproduced"  # broken once, not when repeated: never green, never called proven
-    NOTE = "note"  # a loss that nobody promised to prevent
+    VIOLATION = "violation"  # a promise was broken, as the trial's own evidence shows
+    NOTE = "note"  # a loss that was never promised not to happen
     HANG = "hang"  # a phase outlived its deadline
     INVALID = "invalid"  # a link of the evidence is missing
     ERROR = "error"  # the lab's, the engine's or the verifier's own fault
@@ -43,42 +44,136 @@ class Kind(enum.StrEnum):
 
 @dataclass(frozen=True)
 class CrashPoint:
-    """The n-th hit (from 1) of a named hook in one process of a trial (1 runs, 2 recovers).
+    """Where a life ends, and the fault that strikes there.
 
-    Or a moment: hook `ANSWER`, the n-th acknowledgement. Nothing is armed then and nothing stands still; the process is
-    killed where it has got to by the time that its answer was seen.
+    The n-th hit (from 1) of a named hook in that life; or a moment, which arms nothing: the process is struck where it
+    has got to by the time that the moment was seen, or `after_ms` later.
     """
 
-    process: int
-    hook: str
-    occurrence: int
+    life: int  # from 1: the first runs, the others recover
+    hook: str  # or one of MOMENTS
+    occurrence: int = 1
+    after_ms: int = 0
+    fault: str = SIGKILL
 
     @property
     def is_moment(self) -> bool:
-        return self.hook == ANSWER
+        return self.hook in MOMENTS
+
+    @property
+    def place(self) -> str:
+        """As a process announces that it stands there; the number of a start is its milliseconds."""
+        return f"{self.hook}#{self.after_ms if self.hook == START else self.occurrence}"
 
     def __str__(self) -> str:
-        return f"{self.hook}#{self.occurrence}"
+        if self.hook == START:
+            return f"{START} + {self.after_ms} ms"
+        return self.place + (f" + {self.after_ms} ms" if self.after_ms else "")
+
+
+@dataclass(frozen=True)
+class CrashScript:
+    """A subject that drives itself through a workload, and where it is struck: n points make n + 1 lives."""
+
+    workload: int  # index into the plan's workloads
+    points: tuple[CrashPoint, ...]  # each in the life after the one before; none only for a race
+    racers: int = 0  # containers released at once on what life 1 left, before the recovery
+    kind: Literal["crash"] = "crash"
+
+    @property
+    def kills(self) -> tuple[CrashPoint, ...]:
+        return self.points
+
+
+@dataclass(frozen=True)
+class Op:
+    """One operation of one client. `step` is unique in its scenario, and is in every value that it writes."""
+
+    step: int
+    client: int
+    op: str
+    args: Json = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Life:
+    """From one start of a daemon to its end: what its clients do, and where it is struck. The last one settles."""
+
+    ops: tuple[Op, ...]
+    kill: CrashPoint | None
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How long what may take."""
+
+    answer_ms: int = 2000  # promised: every answer while the daemon is up
+    timeout_ms: int = 3000  # a client waits so long
+    up_s: float = 15.0  # from a start to the first answer
+    settle_s: float = 20.0  # from the last operation until it is idle
+
+
+PAUSE = "pause"  # an operation that is the client's own
+
+
+def _ended(life: Life, number: int) -> Life:
+    return (
+        life if life.kill is None or life.kill.life == number else replace(life, kill=replace(life.kill, life=number))
+    )
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What clients do to a daemon, and where it is struck."""
+
+    seed: int
+    number: int
+    adapter: str
+    clients: int
+    limits: Limits
+    lives: tuple[Life, ...]  # none in a journal: seed and number draw them again
+    lost_replies: tuple[str, ...] = ()  # effects whose first landing the outside world does not confirm
+    format: int = 2
+    kind: Literal["scenario"] = "scenario"
+
+    def __post_init__(self) -> None:
+        """A kill is in the life that it ends, however the lives were put together."""
+        object.__setattr__(self, "lives", tuple(_ended(life, n) for n, life in enumerate(self.lives, 1)))
+
+    @property
+    def name(self) -> str:
+        return f"{self.seed}/{self.number}"
+
+    @property
+    def operations(self) -> tuple[Op, ...]:
+        """All that is sent to the daemon, in the order of the script."""
+        return tuple(op for life in self.lives for op in life.ops if op.op != PAUSE)
+
+    @property
+    def kills(self) -> tuple[CrashPoint, ...]:
+        return tuple(life.kill for life in self.lives if life.kill is not None)
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One run of one subject: what to do, as data. `ident` is unique in its plan."""
+    """One script on one storage layer. `ident` is unique in its plan."""
 
     ident: int
     kind: Kind
     storage: str
-    workload: int  # index into the plan's workloads
-    points: tuple[CrashPoint, ...]  # one, or two: the second lies in the recovery; none only for a race
-    fault: str = "sigkill"
+    script: CrashScript | Scenario
     bug: str | None = None
-    racers: int = 0  # containers released at once on what process 1 left, before the recovery
-    drawn: str = "random"  # "random", "cover" (chosen to reach a hook) or "all" (exhaustive: the census reached it)
+    drawn: str = "random"  # "random", "cover" (to reach a hook), "all" (the census reached it), "corpus" (failed once)
+    faults: str = SIGKILL  # as the user spelled them: `first>second`; each crash point has its own of these
+
+    @property
+    def kills(self) -> tuple[CrashPoint, ...]:
+        return self.script.kills
 
 
 @dataclass(frozen=True)
 class Hit:
-    """A hook that a process really stood at, by its own record."""
+    """A hook that a process really stood at, by its own record; or a moment, as the controller saw it."""
 
     hook: str
     n: int
@@ -114,6 +209,7 @@ class Process:
     mount: str | None = None  # its own line of mountinfo, where its /proc can be read
     log: str = ""  # head and tail of what it printed apart from records
     racer: int | None = None  # which of the racers it is, from 1
+    fault: str | None = None  # that struck it
 
 
 @dataclass(frozen=True)
@@ -169,8 +265,9 @@ class Evidence:
     ledger: Json
     verifier: str  # name and version
     starts: int  # containers started for it
-    recovery_ms: tuple[float, ...]  # from asking the engine to start the recovering container to its barrier
+    up_ms: tuple[float, ...]  # from asking the engine to start a process to its barrier, or to its first answer
     failure: Failure | None = None
+    diagnosis: str = ""  # of a refused start
 
 
 @dataclass(frozen=True)
@@ -180,10 +277,11 @@ class Verdict:
     word: Word
     why: str = ""  # one line for a person
     property: str = ""  # of a violation or note: the first one that differed
-    broken: tuple[str, ...] = ()  # every property that differed, at any look
+    broken: tuple[str, ...] = ()  # every property that differed, at any look; no audit
     look: str = ""
     differs: Fact | None = None
     facts: dict[str, int] = field(default_factory=dict)  # per property, over the whole trial
+    notes: tuple[str, ...] = ()  # unpromised losses, a line each
 
 
 def catches(verdict: Verdict, prop: str) -> bool:
@@ -194,7 +292,7 @@ def catches(verdict: Verdict, prop: str) -> bool:
     """
     if verdict.word is Word.INVALID:
         return verdict.property == prop
-    return verdict.word in (Word.VIOLATION, Word.UNREPRODUCED) and prop in verdict.broken
+    return verdict.word is Word.VIOLATION and prop in verdict.broken
 
 
 @dataclass(frozen=True)
@@ -209,54 +307,28 @@ class LedgerCounts:
 
 
 @dataclass(frozen=True)
+class Reproduced:
+    """How often a violation came again. It is said beside the violation, and never takes it away."""
+
+    again: int
+    of: int
+
+
+@dataclass(frozen=True)
 class Result:
     """One line of a run's journal: a finished trial in brief. All that a report needs."""
 
-    trial: Trial
+    trial: Trial  # a scenario without its lives
     verdict: Verdict
-    hits: tuple[Hit, ...]  # where it was really killed, in order: one a crash
-    recovery_ms: tuple[float, ...]
+    hits: tuple[Hit, ...]  # where it was really struck, in order
+    up_ms: tuple[float, ...]
     starts: int
     took_s: float
     counts: LedgerCounts
+    processes: int = 0  # lives that began, racers not counted
+    operations: int = 0  # of clients, that were invoked
+    waits_ms: dict[str, tuple[float, ...]] = field(default_factory=dict)  # per operation of the clients
     mount: str = ""
     verifier: str = ""
     evidence: str | None = None  # folder, relative to the run, if kept whole
-
-
-def to_json(value: Any) -> Any:
-    """A dataclass of this module (or a container of them) as plain JSON data."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: to_json(getattr(value, f.name)) for f in dataclasses.fields(value)}
-    if isinstance(value, dict):
-        return {str(k): to_json(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [to_json(v) for v in value]
-    return value
-
-
-def from_json(kind: type[T], data: Any) -> T:
-    """The reverse of `to_json`. Raises TypeError if a field is missing, ValueError if a word is none of its enum."""
-    return typing.cast(T, _decode(kind, data))
-
-
-def _decode(kind: Any, data: Any) -> Any:
-    origin, args = typing.get_origin(kind), typing.get_args(kind)
-    if origin in (typing.Union, types.UnionType):
-        if data is None:
-            return None
-        return _decode(next(a for a in args if a is not type(None)), data)
-    if origin is tuple and args[-1] is Ellipsis:
-        return tuple(_decode(args[0], v) for v in data)
-    if origin is tuple:
-        return tuple(_decode(of, v) for of, v in zip(args, data, strict=True))
-    if origin is dict:
-        return {k: _decode(args[1], v) for k, v in data.items()}
-    if isinstance(kind, type) and issubclass(kind, enum.Enum):
-        return kind(data)
-    if dataclasses.is_dataclass(kind):
-        hints = typing.get_type_hints(kind)
-        given = {f.name: _decode(hints[f.name], data[f.name]) for f in dataclasses.fields(kind) if f.name in data}
-        make: Any = kind
-        return make(**given)
-    return data
+    reproduced: Reproduced | None = None  # of a violation, once it has been run again

@@ -14,7 +14,7 @@ from command import Ended, assert_each_trial_once, folder, journal, lab, summary
 from remains import left
 
 from lab.engine.client import connect
-from lab.model import Word
+from lab.model import RECOVERS, Word
 from lab.subject.load import load
 
 pytestmark = pytest.mark.docker
@@ -52,7 +52,9 @@ def test_every_kill_is_survived_and_the_command_says_so(campaign: Campaign) -> N
     assert found["by_storage"] == {
         layer: {str(word): POINTS if word is Word.PASS else 0 for word in Word} for layer in LAYERS
     }
-    assert f"PASS      {found['kills']} real kills, every promise held" in campaign.ended.out
+    hooks = found["hooks"]
+    partial = rf"PASS \(partial: {hooks['covered']} of {hooks['expected']} hooks\) +"
+    assert re.search(rf"{partial}{found['kills']} real kills, every promise held", campaign.ended.out), campaign.ended
     assert found["kills"] == found["trials"] + found["second_crashes"]
     assert found["second_crashes"] >= POINTS * 3 // 5 // 2  # one in five; some recoveries do not reach the drawn hook
 
@@ -62,8 +64,7 @@ def test_the_summary_has_the_documented_keys_and_what_was_asked_for(campaign: Ca
     text = (Path(__file__).parents[1] / "docs" / "reports.md").read_text()
     table = text.partition("## `summary.json`")[2].partition("\n## ")[0]
     rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
-    of_cells_alone = {"cells", "not_offered"}
-    assert set(campaign.summary) == {key for row in rows for key in re.findall(r"`(\w+)`", row)} - of_cells_alone
+    assert set(campaign.summary) == {key for row in rows for key in re.findall(r"`(\w+)`", row)}
     asked = {"campaign": "matrix", "subject": "kernel", "seed": SEED, "run": campaign.run.name}
     assert {key: campaign.summary[key] for key in asked} == asked
     counts = {"planned": POINTS * 3, "trials": POINTS * 3, "no_work": [], "interrupted": False, "exit_code": 0}
@@ -73,15 +74,15 @@ def test_the_summary_has_the_documented_keys_and_what_was_asked_for(campaign: Ca
 def test_every_canary_is_planted_on_each_layer_and_caught(campaign: Campaign) -> None:
     """Planted: canaries on the first layer alone, or a canary that any violation catches."""
     canaries = [bug.name for bug in load("kernel").bugs if bug.canary]
-    assert {bug.property for bug in load("kernel").bugs if bug.canary} == set(load("kernel").promises)
+    assert {bug.property for bug in load("kernel").bugs if bug.canary} == {*load("kernel").promises, RECOVERS}
     number = len(canaries) * len(LAYERS)
     assert campaign.summary["canaries"] == {"planted": number, "caught": number, "missed": []}
 
 
 def test_every_property_was_checked_on_facts_and_every_race_of_the_outside_world_was_seen(campaign: Campaign) -> None:
     """Planted: an effect ledger that never holds a request: no fence is ever needed, and all is green."""
-    assert set(campaign.summary["facts"]) == set(load("kernel").promises)
-    assert all(number > 100 for number in campaign.summary["facts"].values())
+    assert set(campaign.summary["facts"]) == {*load("kernel").promises, RECOVERS}
+    assert all(number >= POINTS * 3 for number in campaign.summary["facts"].values())
     assert all(
         campaign.summary["ledger"][count] > 0 for count in ("effects", "resent", "deduped", "fenced", "receipts")
     )

@@ -17,8 +17,10 @@ from command import Ended, finished, folder, journal, lab, summary
 from remains import left
 
 from lab.engine.client import connect
+from lab.model import RECOVERS
 from lab.plan.plan_file import corpus_of
-from lab.subject.load import Subject, load
+from lab.subject.load import load
+from lab.subject.spec import Subject
 
 pytestmark = pytest.mark.docker
 
@@ -67,7 +69,7 @@ def test_every_promise_is_held_through_every_kill_and_the_command_says_so(campai
 def test_every_property_was_checked_on_facts(campaign: Campaign) -> None:
     """Planted: an oracle that is told nothing; it finds no difference either."""
     facts = campaign.summary["facts"]
-    assert set(facts) == {*campaign.subject.promises, *campaign.subject.verifier.audits}
+    assert set(facts) == {*campaign.subject.promises, *campaign.subject.verifier.audits, RECOVERS}
     assert all(count > 0 for count in facts.values()), facts
     assert campaign.summary["operations"] > 20 * campaign.trials
     assert campaign.summary["kills"] >= 3 * campaign.trials
@@ -93,7 +95,7 @@ def test_each_trial_ran_once_on_the_filesystem_that_its_container_saw(campaign: 
 
 def test_the_reports_are_written_and_nothing_is_left_on_the_engine(campaign: Campaign) -> None:
     """Planted: a home or a socket's volume for each trial, until the engine has no more."""
-    for name in ("report.html", "junit.xml", "summary.md", "fuzz.json", "subject.json"):
+    for name in ("report.html", "junit.xml", "summary.md", "plan.json", "scenarios.json", "subject.json"):
         assert (campaign.run / name).stat().st_size > 0
     client = connect()
     assert left(client, campaign.run.name) == []

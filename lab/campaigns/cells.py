@@ -1,231 +1,91 @@
-"""The cells campaign: conformance cells of a session store, in journal modes, on storage layers (docs/cells.md).
-
-A *leg* is one cell in one journal mode; each leg runs on every layer. What a store does not offer is said, with its
-reason, and is no trial.
-"""
+"""The cells campaign: conformance cells of a session store, in journal modes, on storage layers (docs/cells.md)."""
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import accumulate
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from pydantic import Field
+import click
 
-from lab.campaigns.cells_data import CELLS, Cell
-from lab.campaigns.matrix import refuse_if_different
-from lab.engine.errors import LabError, UsageError
-from lab.model import ANSWER, CrashPoint, Hit, Json, Kind, Trial
+from lab.campaigns.base import Campaign, Inputs, Planning, Request, register
+from lab.codec import from_json, to_json
+from lab.engine.errors import LabError
+from lab.model import CrashScript, Hit, Kind
+from lab.plan.cells import Asked, Leg, leg_of, legs_of, make_plan
+from lab.plan.census import refuse_if_different
 from lab.plan.points import Plan
-from lab.run.pool import Crew
-from lab.subject.load import Bug, Subject, Table, hooks_of, read_table
-from lab.trial.life import take_census
-from lab.trial.prepare import Scripts
-from lab.trial.worker import Setting
+from lab.report.reports import CELLS
+from lab.report.text import plural
+from lab.subject.spec import Subject
+from lab.trial import take_census
+from lab.trial.setting import Setting
+from lab.trial.worker import Worker
 from lab.workloads import session_cells
 
-OCCURRENCES_CI, OCCURRENCES_NIGHTLY = 1, 4  # crash points drawn for each place of a cell
-CANARY_TRIES = 3
+LEGS = "legs.json"
 
 
-class StoreCells(Table):
-    """A store's `cells.toml`."""
-
-    not_offered: dict[str, str] = Field(default_factory=dict)  # cell or journal mode -> the reason
-    points: dict[str, tuple[str, ...]]  # cell -> hooks, "hook > hook", or `answer`
+def inputs(subject: Subject, request: Request) -> Inputs:
+    legs, workloads = legs_of(subject, request.seed, _asked(request))
+    return Inputs(workloads, session_cells.prepared(request.seed), {LEGS: to_json(legs)})
 
 
-@dataclass(frozen=True)
-class Leg:
-    """One cell in one journal mode: a workload, or the reason why this store has no such thing."""
-
-    cell: str
-    journal_mode: str
-    workload: int | None
-    reason: str = ""
+def _asked(request: Request) -> Asked:
+    return Asked(request.storages, request.faults, request.options["nightly"], request.bug)
 
 
-@dataclass(frozen=True)
-class Options:
-    """What the user asked of the cells."""
-
-    storages: tuple[str, ...]
-    nightly: bool
-    bug: str | None
-
-
-def store_cells(subject: Subject) -> StoreCells:
-    """What a store says of its cells. Raises UsageError if it says nothing, or names what there is not."""
-    path = subject.folder / "cells.toml"
-    cells = read_table(StoreCells, path)
-    names = {cell.name for cell in CELLS}
-    for name in cells.not_offered:
-        if name not in names | set(session_cells.JOURNAL_MODES):
-            raise UsageError(f"{path}: [not_offered] there is no cell and no journal mode {name!r}")
-    for name, points in cells.points.items():
-        if name not in names:
-            raise UsageError(f"{path}: [points] there is no cell {name!r}", f"There are: {', '.join(sorted(names))}.")
-        for point in points:
-            _check_point(subject, point, f"{path}: [points] {name}")
-    missing = names - {name for name, points in cells.points.items() if points} - set(cells.not_offered)
-    if missing:
-        raise UsageError(
-            f"{path}: nothing is said of {', '.join(sorted(missing))}",
-            "Name its points, or say under [not_offered] why it is not offered.",
-        )
-    return cells
-
-
-def _check_point(subject: Subject, point: str, where: str) -> None:
-    first, *seconds = hooks_of(point)
-    hooks = {hook.name for hook in subject.hooks}
-    for hook in (first, *seconds):
-        if hook not in hooks | {ANSWER}:
-            raise UsageError(f"{where} names the hook {hook!r}, which is not in the catalogue")
-    if len(seconds) > 1 or ANSWER in seconds:
-        raise UsageError(f"{where}: {point!r} has no such second crash", "It is one hook of the recovery.")
-
-
-def scripts(subject: Subject, seed: int, options: Options) -> tuple[tuple[Leg, ...], Scripts]:
-    """The legs, and their workloads."""
-    offered = store_cells(subject)
-    legs: list[Leg] = []
-    workloads: list[Json] = []
-    for cell in CELLS:
-        for mode in cell.legs.nightly if options.nightly else cell.legs.ci:
-            reason = offered.not_offered.get(cell.name) or offered.not_offered.get(mode)
-            if reason:
-                legs.append(Leg(cell.name, mode, None, reason))
-                continue
-            legs.append(Leg(cell.name, mode, len(workloads)))
-            workload = session_cells.generate(seed, cell.name, mode, "nightly" if options.nightly else "ci")
-            at_moments = ANSWER in offered.points[cell.name]
-            workloads.append(session_cells.outlasting(workload) if at_moments else workload)
-    for bug in _planted(subject, options):
-        _leg_of(bug, legs)
-    return tuple(legs), Scripts(session_cells.prepared(seed), tuple(workloads))
-
-
-def census(setting: Setting, crew: Crew, options: Options, legs: Sequence[Leg]) -> dict[int, tuple[Hit, ...]]:
+def census(planning: Planning, legs: Sequence[Leg]) -> dict[int, tuple[Hit, ...]]:
     """Per workload every hit and every answer, taken on the first and the last layer, and refused if they differ."""
-    ends = (options.storages[0], options.storages[-1])
-    if options.bug is not None:
-        legs = [_leg_of(setting.subject.bug(options.bug), legs)]
+    request, setting = planning.request, planning.setting
+    ends = (request.storages[0], request.storages[-1])
+    if request.bug is not None:
+        legs = [leg_of(setting.subject.bug(request.bug), legs)]
     tasks = [(leg.workload, storage) for leg in legs if leg.workload is not None for storage in ends]
+
+    def take(worker: Worker, task: tuple[int, str]) -> tuple[int, tuple[Hit, ...]]:
+        found = take_census(setting, worker, *task, None)
+        if found.failure is not None:
+            raise LabError(f"the census of workload {task[0]} on {task[1]} failed: {found.failure.what}")
+        return task[0], found.hits
+
     taken: dict[int, list[tuple[Hit, ...]]] = {}
-    for workload, hits in crew.all(
-        tasks, lambda worker, t: (t[0], tuple(take_census(setting, worker, t[0], t[1], None, moments=True)))
-    ):
+    for workload, hits in planning.pool.all(tasks, take):
         taken.setdefault(workload, []).append(hits)
     for workload, pair in taken.items():
         refuse_if_different(f"workload {workload}", pair, ends)
     return {workload: pair[0] for workload, pair in taken.items()}
 
 
-def make_plan(setting: Setting, options: Options, legs: Sequence[Leg], found: dict[int, tuple[Hit, ...]]) -> Plan:
-    """For each leg some crash points of each of its places, and a race; then one canary a cell."""
-    if options.bug is not None:
-        return _bug_plan(setting, setting.subject.bug(options.bug), options, legs, found)
-    offered = store_cells(setting.subject)
-    draws: list[tuple[int, tuple[CrashPoint, ...], int]] = []
-    known: set[tuple[int, CrashPoint]] = set()
-    for leg in legs:
-        if leg.workload is None:
-            continue
-        rng = random.Random(f"{setting.seed}/{leg.cell}/{leg.journal_mode}")
-        cell = next(cell for cell in CELLS if cell.name == leg.cell)
-        count = OCCURRENCES_NIGHTLY if options.nightly else OCCURRENCES_CI
-        for place in offered.points[leg.cell]:
-            candidates = list(_candidates(cell, place, found[leg.workload]))
-            if not candidates:
-                raise LabError(
-                    f"cell {leg.cell}: no run of {setting.subject.name} reaches {place} where it must be killed"
-                )
-            known.update((leg.workload, points[0]) for points in candidates)
-            draws += [(leg.workload, points, 0) for points in rng.sample(candidates, min(count, len(candidates)))]
-        if cell.races and setting.subject.subject.race is not None:
-            draws.append((leg.workload, (), session_cells.RACERS))
-    trials = [
-        Trial(number, Kind.POINT, storage, workload, points, racers=racers, drawn="cover")
-        for number, (workload, points, racers, storage) in enumerate(
-            ((w, p, r, s) for w, p, r in draws for s in options.storages), 1
-        )
-    ]
-    covers = sorted({point.hook for _, points, _ in draws for point in points if not point.is_moment})
-    canaries = _planted(setting.subject, options)
-    for bug in canaries:
-        tries = _bug_points(setting, bug, legs, found)[:CANARY_TRIES]
-        for storage in options.storages:
-            for workload, points in tries:
-                ident = len(trials) + 1
-                trials.append(Trial(ident, Kind.CANARY, storage, workload, points, bug=bug.name, drawn="cover"))
-    return Plan(tuple(trials), len(known), tuple(covers), tuple(bug.name for bug in canaries), len(trials))
+def plan(planning: Planning) -> tuple[Plan, Mapping[str, Any]]:
+    legs = from_json(tuple[Leg, ...], planning.inputs.files[LEGS])
+    offered = sum(leg.workload is not None for leg in legs)
+    planning.say(f"census   {offered} legs, each twice; {len(legs) - offered} not offered")
+    found = census(planning, legs)
+    made = make_plan(planning.setting, _asked(planning.request), legs, found)
+    return made, {"census.json": to_json(found)}
 
 
-def _bug_plan(
-    setting: Setting, bug: Bug, options: Options, legs: Sequence[Leg], found: dict[int, tuple[Hit, ...]]
-) -> Plan:
-    tries = _bug_points(setting, bug, legs, found)[:CANARY_TRIES]
-    trials = [
-        Trial(number, Kind.POINT, storage, workload, points, bug=bug.name, drawn="cover")
-        for number, (workload, points, storage) in enumerate(((w, p, s) for w, p in tries for s in options.storages), 1)
-    ]
-    return Plan(tuple(trials), 0, (), whole=len(trials))
+def plan_line(plan: Plan, request: Request, setting: Setting) -> str:
+    points = [trial for trial in plan.trials if trial.kind is Kind.POINT]
+    races = sum(isinstance(t.script, CrashScript) and bool(t.script.racers) for t in points)
+    cells = {str(workload.get("cell")) for workload in setting.workloads}
+    canaries = len({(t.bug, t.storage) for t in plan.trials if t.kind is Kind.CANARY})
+    parts = [f"{plural(len(points), 'trial')} on {plural(len(request.storages), 'layer')}", plural(len(cells), "cell")]
+    return "plan     " + " · ".join([*parts, plural(races, "race"), f"{canaries} canaries"])
 
 
-def _planted(subject: Subject, options: Options) -> list[Bug]:
-    """The one bug that was asked for, or the canaries."""
-    return [subject.bug(options.bug)] if options.bug is not None else [bug for bug in subject.bugs if bug.canary]
-
-
-def _leg_of(bug: Bug, legs: Sequence[Leg]) -> Leg:
-    """The leg that a planted bug shows in. Raises UsageError if it has none here: nothing could catch it."""
-    wanted = {"cell": bug.property, "journal_mode": "default", **bug.workload}
-    for leg in legs:
-        if leg.workload is not None and {"cell": leg.cell, "journal_mode": leg.journal_mode} == wanted:
-            return leg
-    where = ", ".join(f"{key} {value}" for key, value in wanted.items())
-    raise UsageError(f"no leg of this campaign is the one that planted bug {bug.name} shows in: {where}")
-
-
-def _bug_points(
-    setting: Setting, bug: Bug, legs: Sequence[Leg], found: dict[int, tuple[Hit, ...]]
-) -> list[tuple[int, tuple[CrashPoint, ...]]]:
-    """Crash points at which a planted bug may show, in the leg that is about it."""
-    leg = _leg_of(bug, legs)
-    assert leg.workload is not None
-    cell = next(cell for cell in CELLS if cell.name == leg.cell)
-    rng = random.Random(f"{setting.seed}/bugs/{bug.name}")
-    pool = [points for place in bug.points for points in _candidates(cell, place, found[leg.workload])]
-    if not pool:
-        raise LabError(f"no run of {setting.subject.name} reaches the points of planted bug {bug.name}")
-    last = pool[-1]  # a bug that needs a long story shows at the end of it
-    rng.shuffle(pool)
-    return [(leg.workload, points) for points in (last, *pool)]
-
-
-def _candidates(cell: Cell, place: str, hits: Sequence[Hit]) -> Iterator[tuple[CrashPoint, ...]]:
-    """Every way to be killed at a place, late enough for what the cell must have seen acknowledged before."""
-    first, *seconds = hooks_of(place)
-    for hit in _moments(cell, hits) if first == ANSWER else _late_hits(cell, first, hits):
-        yield (CrashPoint(1, hit.hook, hit.n), *(CrashPoint(2, hook, 1) for hook in seconds))
-
-
-def _moments(cell: Cell, hits: Sequence[Hit]) -> Sequence[Hit]:
-    """From where enough has been acknowledged to the end of the story, which `outlasting` put there."""
-    answers = [hit for hit in hits if hit.hook == ANSWER][: -session_cells.TAIL]
-    low = len(answers) // 5
-    if cell.least is not None:
-        op, least = cell.least
-        acknowledged = accumulate(hit.tags["op"] == op for hit in answers)
-        low = next((at for at, count in enumerate(acknowledged) if count >= least), len(answers))
-    return answers[low:]
-
-
-def _late_hits(cell: Cell, hook: str, hits: Sequence[Hit]) -> Iterator[Hit]:
-    """Hits of a hook. Where much must be acknowledged before, only that op's own: their number tells how much was."""
-    op, least = cell.least or ("", 0)
-    for hit in hits:
-        if hit.hook == hook and (not op or hook.startswith(f"{op}.")) and hit.n > least:
-            yield hit
+CELLS_CAMPAIGN = register(
+    Campaign(
+        name="cells",
+        summary='Conformance cells: does "resume" mean resume? A session store, over journal modes and storage layers.',
+        subject="sessions",
+        driven_by="itself",
+        options=(
+            click.Option(["--nightly"], is_flag=True, help="All journal modes, long stories, more crash points."),
+        ),
+        inputs=inputs,
+        plan=plan,
+        plan_line=plan_line,
+        report=CELLS,
+    )
+)

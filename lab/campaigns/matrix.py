@@ -2,126 +2,124 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+import click
+
+from lab.campaigns.base import Campaign, Inputs, Planning, Request, register
+from lab.campaigns.options import SHARD
+from lab.codec import to_json
 from lab.engine.errors import LabError
-from lab.model import Hit
-from lab.plan.points import (
+from lab.model import ANSWER, Kind, Word
+from lab.plan.census import (
     Census,
-    FirstPoint,
-    Plan,
-    bug_plan,
-    exhaustive_firsts,
-    exhaustive_plan,
-    random_plan,
-    recovery_candidates,
-    unreached,
+    Taken,
+    Wanted,
+    census_for_exhaustive,
+    census_for_random,
+    census_of_runs,
 )
-from lab.run.pool import Crew
-from lab.trial.life import take_census
-from lab.trial.worker import Setting
+from lab.plan.exhaustive import exhaustive_plan
+from lab.plan.points import Plan, bug_plan, shard
+from lab.plan.sampled import random_plan, recoveries_wanted
+from lab.report.reports import MATRIX
+from lab.report.text import plural
+from lab.subject.spec import Subject
+from lab.trial import take_census
+from lab.trial.prepare import workloads
+from lab.trial.setting import Setting
+from lab.trial.worker import Worker
 
 WORKLOADS = 10  # scripts of a campaign: enough that each hook is met in many neighbourhoods
-MAX_RECOVERY_CENSUSES = 120  # first points looked at before a hook that no recovery reaches is called unreached
-Say = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class Options:
-    """What the user asked of a matrix."""
-
-    storages: tuple[str, ...]
-    points: int
-    exhaustive: bool
-    bug: str | None
+def inputs(subject: Subject, request: Request) -> Inputs:
+    scripts = workloads(subject, request.seed, WORKLOADS)
+    return Inputs(scripts.killed, scripts.prepared)
 
 
-def census(setting: Setting, crew: Crew, options: Options, say: Say) -> Census:
-    """Every hit of every workload, taken twice (on the first and on the last layer) and refused if the two differ.
+def census(planning: Planning, *, exhaustive: bool) -> Census:
+    """What can be reached: every run on the first and the last layer, then recoveries."""
+    setting, pool, storages = planning.setting, planning.pool, planning.request.storages
+    hooks, barrier = setting.subject.hooks, setting.subject.barrier
 
-    For a random campaign recoveries are looked at until each hook of the catalogue has been reached; for an
-    exhaustive one those of a seeded sample, twice.
-    """
-    ends = (options.storages[0], options.storages[-1])
-    tasks = [(w, storage) for w in range(len(setting.workloads)) for storage in ends]
-    say(f"census   {len(setting.workloads)} workloads, each twice")
-    taken: dict[int, list[tuple[Hit, ...]]] = {}
-    for (workload, _), hits in crew.all(tasks, lambda worker, t: (t, tuple(take_census(setting, worker, *t, None)))):
-        taken.setdefault(workload, []).append(hits)
-    for workload, pair in taken.items():
-        refuse_if_different(f"workload {workload}", pair, ends)
-    runs = Census(tuple(taken[w][0] for w in range(len(setting.workloads))))
-    if options.exhaustive:
-        recoveries = _recoveries_of(exhaustive_firsts(setting.seed, setting.subject.hooks, runs), setting, crew, ends)
-    else:
-        recoveries = _recoveries_until_reached(setting, crew, runs, ends[0])
-    whole = Census(runs.runs, recoveries)
-    missing = unreached(setting.subject.hooks, whole)
-    if missing:
-        names = ", ".join(missing)
-        raise LabError(
-            f"{len(missing)} of the catalogue's hooks were reached by no run and no recovery: {names}",
-            "Take them out of the catalogue, or make a workload that reaches them.",
-        )
-    return whole
+    def take(worker: Worker, task: tuple[int, Wanted]) -> tuple[int, Taken]:
+        at, wanted = task
+        first = wanted.first.point if wanted.first else None
+        found = take_census(setting, worker, wanted.workload, wanted.storage, first)
+        if found.failure is not None and found.failure.word is Word.ERROR:
+            raise LabError(f"a census on {wanted.storage} failed: {found.failure.what}")
+        hits = tuple(hit for hit in found.hits if hit.hook != ANSWER)
+        return at, Taken(hits, found.failure.what if found.failure else None)
 
+    def take_all(wanted: Sequence[Wanted]) -> list[Taken]:
+        return [taken for _, taken in sorted(pool.all(enumerate(wanted), take), key=lambda found: found[0])]
 
-def make_plan(setting: Setting, options: Options, found: Census) -> Plan:
-    subject = setting.subject
-    if options.bug is not None:
-        return bug_plan(setting.seed, options.points, options.storages, subject.bug(options.bug), found)
-    if options.exhaustive:
-        return exhaustive_plan(setting.seed, options.storages, subject.bugs, found)
-    return random_plan(
-        setting.seed, options.points, options.storages, subject.hooks, subject.coverage, subject.bugs, found
+    planning.say(f"census   {len(setting.workloads)} workloads, each twice")
+    runs = census_of_runs(take_all, len(setting.workloads), storages, hooks)
+    if exhaustive:
+        return census_for_exhaustive(take_all, setting.seed, runs, storages, hooks, barrier)
+    least = recoveries_wanted(planning.request.options.get("points", 0), len(setting.workloads))
+    return census_for_random(
+        take_all, setting.seed, runs, storages[0], hooks, barrier, least=least, batch=2 * pool.size
     )
 
 
-def refuse_if_different(what: str, pair: list[tuple[Hit, ...]], storages: Sequence[str]) -> None:
-    """Two censuses of the same must be equal. `storages` are the layers on which they were taken, in no order."""
-    first, second = pair
-    if first != second:
-        at = next(
-            (i for i, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), min(len(first), len(second))
-        )
-        shown = [str(hits[at]) if at < len(hits) else "the end" for hits in pair]
-        raise LabError(
-            f"the census of {what}, taken twice ({' and '.join(storages)}), differs: hit {at + 1} is {shown[0]} in one "
-            f"and {shown[1]} in the other",
-            "A crash point could not be found again. Take clocks, randomness and races out of the subject.",
-        )
+def plan(planning: Planning) -> tuple[Plan, Mapping[str, Any]]:
+    request, subject, options = planning.request, planning.setting.subject, planning.request.options
+    points, where = options["points"], (request.storages, request.faults)
+    found = census(planning, exhaustive=options["exhaustive"])
+    for failure in found.failed:
+        planning.say(f"census   {failure}; it is tried first")
+    if request.bug is not None:
+        made = bug_plan(request.seed, points, *where, subject.bug(request.bug), found)
+    elif options["exhaustive"]:
+        made = exhaustive_plan(request.seed, *where, subject.bugs, found)
+    else:
+        made = random_plan(request.seed, points, *where, subject.hooks, subject.coverage, subject.bugs, found)
+    if options.get("shard"):
+        made = shard(made, *options["shard"])
+    return made, {"census.json": to_json(found)}
 
 
-def _recoveries_until_reached(
-    setting: Setting, crew: Crew, runs: Census, storage: str
-) -> tuple[tuple[FirstPoint, tuple[Hit, ...]], ...]:
-    """Recovery censuses, a batch at a time, until every hook of the catalogue has been reached or there are enough."""
-    candidates = list(recovery_candidates(setting.seed, setting.subject.hooks, runs))[:MAX_RECOVERY_CENSUSES]
-    found: list[tuple[FirstPoint, tuple[Hit, ...]]] = []
-    batch = 2 * crew.size
-    while candidates and unreached(setting.subject.hooks, Census(runs.runs, tuple(found))):
-        now, candidates = candidates[:batch], candidates[batch:]
-        found += _recoveries_of(now, setting, crew, (storage,))
-    return tuple(found)
+def plan_line(plan: Plan, request: Request, setting: Setting) -> str:
+    points = sum(t.kind is Kind.POINT for t in plan.trials)
+    layers, faults = len(request.storages), len(request.faults)
+    parts = [f"{plural(points, 'trial')} = {plural(points // (layers * faults), 'point')} × {plural(layers, 'layer')}"]
+    if faults > 1:
+        parts[0] += f" × {plural(faults, 'fault')}"
+    parts += [f"{len(setting.workloads)} workloads", f"{len(setting.subject.hooks)} hooks"]
+    if probes := sum(t.kind is Kind.PROBE for t in plan.trials):
+        parts.append(f"{probes:,} probes")
+    if canaries := len({(t.bug, t.storage) for t in plan.trials if t.kind is Kind.CANARY}):
+        parts.append(f"{canaries} canaries")
+    return "plan     " + " · ".join(parts)
 
 
-def _recoveries_of(
-    firsts: list[FirstPoint], setting: Setting, crew: Crew, storages: tuple[str, ...]
-) -> tuple[tuple[FirstPoint, tuple[Hit, ...]], ...]:
-    """The recovery census of each first point, in the order given; one a layer, refused if they differ."""
-    tasks = [(i, storage) for i in range(len(firsts)) for storage in storages]
-    taken: dict[int, list[tuple[Hit, ...]]] = {}
-    for i, hits in crew.all(
-        tasks,
-        lambda worker, t: (
-            t[0],
-            tuple(take_census(setting, worker, firsts[t[0]].workload, t[1], firsts[t[0]].point)),
-        ),
-    ):
-        taken.setdefault(i, []).append(hits)
-    for i, pair in taken.items():
-        if len(pair) == 2:
-            what = f"the recovery after {firsts[i].point} in workload {firsts[i].workload}"
-            refuse_if_different(what, pair, storages)
-    return tuple((first, taken[i][0]) for i, first in enumerate(firsts) if i in taken)
+OPTIONS = (
+    click.Option(
+        ["--points"],
+        default=500,
+        envvar="LAB_POINTS",
+        show_default=True,
+        type=click.IntRange(1, 100_000),
+        help="Per layer.",
+    ),
+    click.Option(["--exhaustive"], is_flag=True, help="Every crash point of the census instead of --points of them."),
+    SHARD,
+)
+
+MATRIX_CAMPAIGN = register(
+    Campaign(
+        name="matrix",
+        summary="Kill a subject at seeded points of its census, on each storage layer.",
+        subject="kernel",
+        driven_by="itself",
+        options=OPTIONS,
+        inputs=inputs,
+        plan=plan,
+        plan_line=plan_line,
+        report=MATRIX,
+    )
+)

@@ -18,12 +18,14 @@ import click
 import docker.errors
 import requests
 
-from lab.cli.run import run, workers_option
-from lab.cli.screen import Screen, say
+from lab.cli.run import WORKERS, run
+from lab.cli.screen import Screen, complain, say
 from lab.engine.errors import Interrupted, LabError, UsageError
 
 USAGE_EXIT = 64
 INTERRUPTED_EXIT = 130
+
+newest_run = click.argument("run_id", metavar="[RUN]", default="latest")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -32,37 +34,28 @@ def cli() -> None:
 
 
 @cli.command()
-def setup() -> None:
-    """Start an engine where there is none and it may, and build the images that are not up to date."""
+@click.option("--base", envvar="LAB_BASE", help="What the lab's base image is built FROM.  [default: a pinned Debian]")
+def setup(base: str | None) -> None:
+    """Build the images that are not up to date."""
     from lab.cli.doctor import set_up
 
-    set_up(say)
+    set_up(base, say)
 
 
 cli.add_command(run)
 
 
-@cli.group()
-def engine() -> None:
-    """The engine that `lab setup` started, if it did."""
-
-
-@engine.command("stop")
-def engine_stop() -> None:
-    """Stop it; an engine that was there before is left alone."""
-    from lab.engine.install import stop_engine
-
-    stop_engine(say)
-
-
 @cli.command()
-@click.argument("run_id", metavar="RUN")
+@newest_run
 @click.option("-v", "--verbose", is_flag=True, help="One line for each trial.")
 def resume(run_id: str, verbose: bool) -> None:
-    """Finish a run that was stopped or killed."""
-    from lab.campaigns import running
+    """Finish a run that was stopped or killed; without RUN the newest."""
+    from lab.campaigns import session
+    from lab.report.progress import progress_for
+    from lab.run.record import Record
 
-    sys.exit(running.resume(run_id, Screen(), verbose, say))
+    record = Record.find(run_id)
+    sys.exit(session.resume(record, say, lambda storages: progress_for(storages, Screen(), verbose, say)))
 
 
 @cli.command()
@@ -72,15 +65,25 @@ def resume(run_id: str, verbose: bool) -> None:
 @click.option("--keep", is_flag=True, help="Leave its containers and volume to look into.")
 def replay(run_id: str, trial: int | None, times: int, keep: bool) -> None:
     """Run one trial of a stored run again, or a script that a fuzz run has made; 0 if it ends as recorded."""
-    from lab.campaigns import running
+    from lab.campaigns import replay as again
+    from lab.run.record import Record
 
-    sys.exit(running.replay(run_id, trial, times, keep, say))
+    if trial is not None:
+        sys.exit(again.replay_trial(Record.find(run_id), trial, times, keep, say))
+    script = Path(run_id)
+    if keep:
+        raise UsageError(
+            "--keep is for a trial of a run", "`lab replay RUN TRIAL --keep`; a reproducer leaves nothing."
+        )
+    if not script.is_file():
+        raise UsageError(f"which trial of {run_id}?", "`lab replay RUN TRIAL`, or `lab replay SCRIPT` of a fuzz run.")
+    sys.exit(again.replay_script(script, times, say))
 
 
 @cli.command()
-@click.argument("run_id", metavar="RUN")
+@newest_run
 def verify(run_id: str) -> None:
-    """Judge again, without running a trial, what was kept whole of a run."""
+    """Judge again, without running a trial, what was kept whole of a run; without RUN the newest."""
     from lab.run.rejudge import rejudge
 
     sys.exit(rejudge(run_id, say))
@@ -89,21 +92,23 @@ def verify(run_id: str) -> None:
 @cli.command()
 @click.argument("run_id", metavar="[RUN]", required=False)
 @click.argument("trial", type=int, required=False)
-def show(run_id: str | None, trial: int | None) -> None:
+@click.option("--all", "everything", is_flag=True, help="Every trial of the run, and what it stood on.")
+def show(run_id: str | None, trial: int | None, everything: bool) -> None:
     """List the runs, or show one, or one of its trials."""
+    from lab.campaigns.base import campaign_of
     from lab.cli import show as views
 
-    say(views.show(run_id, trial))
+    say(views.show(run_id, trial, lambda record: campaign_of(record).report, everything=everything))
 
 
 @cli.command()
-@click.argument("run_id", metavar="RUN")
+@newest_run
 def report(run_id: str) -> None:
-    """Write the reports of a run again: HTML, JUnit XML, Markdown, summary.json."""
-    from lab.report import write as reports
+    """Write the reports of a run again, without RUN the newest: HTML, JUnit XML, Markdown, summary.json."""
+    from lab.campaigns import session
     from lab.run.record import Record
 
-    sys.exit(reports.finish(Record.find(run_id), say))
+    sys.exit(session.finish(Record.find(run_id), say))
 
 
 @cli.command()
@@ -121,9 +126,10 @@ def compare(run_id: str, other: str | None) -> None:
 @click.argument("run_ids", metavar="RUN...", nargs=-1, required=True)
 def merge(out: Path, run_ids: tuple[str, ...]) -> None:
     """Merge the shards of one exhaustive run into the run OUT and judge it as a whole."""
+    from lab.campaigns import session
     from lab.run.merge import merge_shards
 
-    sys.exit(merge_shards(out, run_ids, say))
+    sys.exit(session.finish(merge_shards(out, run_ids, say), say))
 
 
 @cli.command()
@@ -131,7 +137,7 @@ def merge(out: Path, run_ids: tuple[str, ...]) -> None:
 @click.option("--seed", default=1, show_default=True, type=click.IntRange(0))
 def hooks(subject: str, seed: int) -> None:
     """The hook catalogue of a subject, with hits per workload for a seed."""
-    from lab.campaigns import catalogue
+    from lab.campaigns import hooks as catalogue
 
     sys.exit(catalogue.print_hooks(subject, seed, say))
 
@@ -177,13 +183,15 @@ def gc() -> None:
 
 @cli.command()
 @click.option("--trials", default=40, show_default=True, type=click.IntRange(4, 10_000))
-@workers_option
 @click.option("--json", "as_json", is_flag=True)
 def bench(trials: int, workers: int, as_json: bool) -> None:
     """The lab's trial rate against the engine's own floor for as many container starts, in one run."""
-    from lab.cli.bench import measure
+    from lab.campaigns.bench import measure
 
     measure(trials, workers, as_json, say)
+
+
+bench.params.append(WORKERS)
 
 
 def main() -> None:
@@ -201,33 +209,34 @@ def _exit_code(command: Callable[[], Any]) -> int:
     try:
         command()
     except LabError as error:
-        print(f"{_kind(error):<8} {error}", file=sys.stderr)
-        return error.exit_code
+        return _failed(error.exit_code, _kind(error), str(error))
     except (docker.errors.DockerException, requests.exceptions.RequestException) as error:
-        print(f"error    the Docker engine failed: {error}\n  `lab doctor` looks at it.", file=sys.stderr)
-        return LabError.exit_code
+        return _failed(LabError.exit_code, "error", f"the Docker engine failed: {error}\n`lab doctor` looks at it.")
     except click.exceptions.Exit as end:
         return end.exit_code
-    except click.UsageError as error:
-        error.show()
-        return USAGE_EXIT
     except click.ClickException as error:
-        error.show()
-        return error.exit_code
+        usage = error.ctx.get_usage() if isinstance(error, click.UsageError) and error.ctx is not None else ""
+        return _failed(USAGE_EXIT, "usage", "\n".join(filter(None, (error.format_message(), usage))))
     except (KeyboardInterrupt, click.Abort):
-        print("stopped", file=sys.stderr)
-        return INTERRUPTED_EXIT
+        return _failed(INTERRUPTED_EXIT, "stopped", "")
     except BrokenPipeError:
         # The reader has gone. What is still buffered must go somewhere, or the interpreter complains at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return INTERRUPTED_EXIT
     except OSError as error:
-        print(f"error    {error.strerror or error}{f': {error.filename}' if error.filename else ''}", file=sys.stderr)
-        return LabError.exit_code
+        where = f": {error.filename}" if error.filename else ""
+        return _failed(LabError.exit_code, "error", f"{error.strerror or error}{where}")
     except Exception:  # noqa: BLE001 - Python's own exit code would be 1, which says that a promise was broken
-        traceback.print_exc()
+        complain(traceback.format_exc())
         return LabError.exit_code
     return 0
+
+
+def _failed(code: int, kind: str, what: str) -> int:
+    """Say what went wrong: `kind` and a line, all further lines indented, so that none passes for one of the lab's."""
+    first, *more = what.split("\n")
+    complain("\n".join([f"{kind:<8} {first}".rstrip(), *(f"  {line.strip()}" for line in more)]))
+    return code
 
 
 def _kind(error: LabError) -> str:

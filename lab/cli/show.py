@@ -2,72 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from lab.engine.errors import LabError, UsageError
-from lab.fuzz import store
-from lab.fuzz.model import CAMPAIGN
-from lab.report import fuzz_show
 from lab.report.compare import compare as compare_runs
-from lab.report.show import UnknownTrial, show_run, show_trial
-from lab.run import load_fuzz as stored_fuzz
+from lab.report.document import Report
+from lab.report.trial import UnknownTrial, show_run, show_trial
 from lab.run.load import load
 from lab.run.record import RUNS, Record
+from lab.text import visible
 
 ENDED = {0: "passed", 1: "a promise was broken", 2: "not enough evidence", 3: "failed", 130: "interrupted"}
 
 
-def show(run: str | None, trial: int | None) -> str:
-    """The runs there are, one run, or one trial of it. Raises UsageError."""
+def show(run: str | None, trial: int | None, report_of: Callable[[Record], Report], *, everything: bool = False) -> str:
+    """The runs there are, one run, or one trial of it; `report_of` knows the campaigns. Raises UsageError."""
     if run is None:
         return _list()
     record = Record.find(run)
-    try:
-        return (_show_fuzz if record.header().campaign == CAMPAIGN else _show)(record, trial)
-    except UnknownTrial as error:
-        raise UsageError(str(error)) from error
-
-
-def _show(record: Record, trial: int | None) -> str:
     data = load(record)
     if trial is None:
-        return show_run(data)
+        return show_run(data, report_of(record), everything=everything)
     folder = next((r.evidence for r in data.results if r.trial.ident == trial), None)
-    return show_trial(data, trial, record.evidence(folder)[0] if folder else None)
-
-
-def _show_fuzz(record: Record, trial: int | None) -> str:
-    results, data = stored_fuzz.load(record)
-    if trial is None:
-        return fuzz_show.show_run(results, data)
-    folder = next((r.evidence for r in results if r.trial.ident == trial), None)
-    return fuzz_show.show_trial(results, data, trial, store.read_evidence(record, folder) if folder else None)
+    try:
+        return show_trial(data, trial, record.evidence(folder)[0] if folder else None)
+    except UnknownTrial as error:
+        raise UsageError(str(error), f"`lab show {data.run} --all` lists them.") from error
 
 
 def compare(run: str, other: str | None) -> str:
     """Layers of a run side by side, or two runs. Raises UsageError."""
-    records = [Record.find(name) for name in (run, other) if name]
-    for record in records:
-        if record.header().campaign == CAMPAIGN:
+    runs = [load(Record.find(name)) for name in (run, other) if name]
+    for data in runs:
+        if data.bounds:
             raise UsageError(
-                f"run {record.path.name} is a fuzz run: its layers ran other scenarios, there is nothing to compare",
-                f"`lab show {record.path.name}` has its layers one below the other.",
+                f"run {data.run} has no plan of trials: its layers ran other scenarios, there is nothing to compare",
+                f"`lab show {data.run}` has its layers one below the other.",
             )
-    return compare_runs(*map(load, records))
+    return compare_runs(*runs)
 
 
 def _list() -> str:
-    lines = []
-    for path in sorted(p.parent for p in RUNS.glob("*/run.json") if not p.parent.is_symlink()):
-        record = Record(path)
-        try:
-            header = record.header()
-            code = record.read("summary.json")["exit_code"] if record.has("summary.json") else None
-            if not record.has("fuzz.json" if header.campaign == CAMPAIGN else "plan.json"):
-                lines.append(f"{header.run}  {header.campaign} of {header.subject}, seed {header.seed}: it got no plan")
-                continue
-            finished = store.results(record) if header.campaign == CAMPAIGN else record.results()
-            ended = "not finished" if code is None else ENDED.get(code, f"exit code {code}")
-            about = f"{header.run}  {header.campaign} of {header.subject}, seed {header.seed}"
-            lines.append(f"{about}: {len(finished):,} trials run, {ended}")
-        except LabError as error:
-            lines.append(f"{path.name}  {error.what}")
-    return "\n".join(lines) or f"no runs in {RUNS}"
+    folders = sorted(path.parent for path in RUNS.glob("*/run.json") if not path.parent.is_symlink())
+    return "\n".join(visible(" ".join(_listed(Record(path)).splitlines())) for path in folders) or f"no runs in {RUNS}"
+
+
+def _listed(record: Record) -> str:
+    """One run on one line; a damaged one must not keep the others from being listed."""
+    try:
+        header = record.header()
+        about = f"{record.path.name}  {header.campaign} of {header.subject}, seed {header.seed}"
+        if not record.has("plan.json"):
+            return f"{about}: it got no plan"
+        code = record.read("summary.json").get("exit_code") if record.has("summary.json") else None
+        ended = "not finished" if code is None else ENDED.get(code, f"exit code {code}")
+        return f"{about}: {len(record.results()):,} trials run, {ended}"
+    except (LabError, ValueError, AttributeError, TypeError) as error:
+        return f"{record.path.name}  cannot be read: {error.what if isinstance(error, LabError) else error}"

@@ -1,57 +1,53 @@
-"""Where the base image's Debian comes from: the pinned public image, or a bootstrap where no registry is reached.
+"""What the lab's base image is built FROM: the image that the user names, or one of a pinned Debian release.
 
-Both are the same Debian release. Which one a base image stands on is written in its label `crashlab.base`, and the
-bootstrapped one is called `lab/bootstrapped`, so that nobody takes it for the public image.
+The pinned public image, or the same release made of Debian packages by `.ci/base`, where no registry is reached. Which
+one a base image stands on is written in its label `crashlab.base`.
 """
 
 from __future__ import annotations
 
-import json
-import platform
-import shutil
-import tempfile
-import time
+import threading
 from dataclasses import dataclass
-from pathlib import Path
 
 import docker
+import docker.auth
 import docker.errors
 import requests
+from docker.utils import parse_repository_tag
 
-from lab.engine.errors import ImageMissing, LabError
-from lab.engine.host import Say, can_install_packages, install_packages, run
+from lab.engine.errors import DeadlinePassed, ImageMissing
+from lab.engine.host import Say
+from lab.engine.request import Post, pieces
 
-SUITE = "bookworm"  # the release of the pinned image in images/base/Dockerfile
-BOOTSTRAPPED = f"lab/bootstrapped:{SUITE}"
-# e2fsprogs is not of the base, but every storage image needs it: with it here, a machine that must bootstrap fetches
-# package lists once, and the storage image builds without a network.
-INCLUDE = "python3,e2fsprogs"
-BOOTSTRAP_TIMEOUT_S = 600  # about 20 s here; a slow mirror
+CHOICE = "LAB_BASE"  # the variable that names another image
+MADE = "lab/bootstrapped:bookworm"  # by .ci/base: the release of the pinned image
 PULL_SILENCE_S = 30.0  # an engine that reaches its registry reports progress several times a second
 PULL_TIMEOUT_S = 600.0  # 30 MB over a slow line
-ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}  # as Linux calls them → as Docker and Debian do
+TODO = f"`.ci/base` makes one of Debian packages, on Debian as root; or name one that you have: {CHOICE}=IMAGE."
 
 
 @dataclass(frozen=True)
 class Source:
-    """An image on the engine that the base can be built from, and how it came there."""
+    """An image on the engine that the base can be built from, and how it came to be the one."""
 
     reference: str
-    origin: str  # "public image" or "bootstrapped"
+    origin: str  # "chosen", "bootstrapped" or "public image"
 
 
-def source(client: docker.DockerClient, pinned: str, say: Say) -> Source:
-    """The pinned image, pulled if need be; else a Debian bootstrapped here. Raises ImageMissing."""
-    if present(client, pinned):
-        return Source(pinned, "public image")
-    say(f"images   pulling {pinned}")
-    try:
-        pull(client, pinned)
-    except ImageMissing as error:
-        say(f"images   {error.what}")
-        bootstrap(client, pinned, say)
-        return Source(BOOTSTRAPPED, "bootstrapped")
-    return Source(pinned, "public image")
+def source(
+    client: docker.DockerClient, pinned: str, chosen: str | None, say: Say, stop: threading.Event | None
+) -> Source:
+    """The chosen image; else the one that `.ci/base` made, if it did; else the pinned one. Pulled if it is not there.
+
+    Raises ImageMissing with what a person can do, and Interrupted.
+    """
+    if chosen is None and present(client, MADE):
+        return Source(MADE, "bootstrapped")
+    found = Source(chosen, "chosen") if chosen else Source(pinned, "public image")
+    if not present(client, found.reference):
+        say(f"images   pulling {found.reference}")
+        pull(client, found.reference, stop)
+    return found
 
 
 def present(client: docker.DockerClient, reference: str) -> bool:
@@ -65,51 +61,30 @@ def present(client: docker.DockerClient, reference: str) -> bool:
 def pull(
     client: docker.DockerClient,
     reference: str,
+    stop: threading.Event | None = None,
     silence_s: float = PULL_SILENCE_S,
-    timeout_s: float = PULL_TIMEOUT_S,
 ) -> None:
     """Let the engine pull an image. Raises ImageMissing with the engine's reason, or when it says nothing for long.
 
     Not the SDK's `pull`, which waits for ever on an engine whose registry does not answer.
     """
-    repository, _, tag = reference.partition(":")
-    url = f"{client.api.base_url}/v{client.api.api_version}/images/create"
-    query = {"fromImage": repository, "tag": tag}
-    until = time.monotonic() + timeout_s
+    repository, tag = parse_repository_tag(reference)
+    registry, _ = docker.auth.resolve_repository_name(repository)
+    credentials = docker.auth.get_config_header(client.api, registry)
+    headers = {"X-Registry-Auth": credentials.decode()} if credentials else {}
+    query = {"fromImage": repository, "tag": tag or "latest"}
+    post = Post("/images/create", query, headers, b"", f"pulling {reference}", silence_s, PULL_TIMEOUT_S)
     try:
-        with client.api.post(url, params=query, stream=True, timeout=silence_s) as response:
-            for line in response.iter_lines():
-                event = json.loads(line)
-                if why := event.get("error") or event.get("message"):
-                    raise ImageMissing(f"{reference} cannot be pulled: {why}")
-                if time.monotonic() > until:
-                    raise ImageMissing(f"{reference} cannot be pulled: not done after {timeout_s:.0f} s")
+        for event in pieces(client, post, stop):
+            if why := event.get("error") or event.get("message"):
+                raise _not_pulled(reference, why)
+    except DeadlinePassed as error:
+        raise _not_pulled(reference, error.what) from error
     except requests.exceptions.RequestException as error:
-        raise ImageMissing(f"{reference} cannot be pulled: nothing heard for {silence_s:g} s ({error})") from error
+        raise _not_pulled(reference, f"nothing heard for {silence_s:g} s ({error})") from error
     if not present(client, reference):
-        raise ImageMissing(f"{reference} is not there although the engine has pulled it")
+        raise _not_pulled(reference, "it is not there although the engine has pulled it")
 
 
-def bootstrap(client: docker.DockerClient, pinned: str, say: Say) -> None:
-    """Make a Debian from this machine's own package sources and import it as BOOTSTRAPPED. Raises ImageMissing."""
-    if present(client, BOOTSTRAPPED):
-        return
-    todo = f"Let the engine reach a registry, or give it the image: `docker load` one that holds {pinned}."
-    if ARCHITECTURES.get(platform.machine(), platform.machine()) != client.version()["Arch"]:
-        raise ImageMissing(f"no {pinned}, and the engine's architecture is not this machine's: no bootstrap", todo)
-    if shutil.which("mmdebstrap") is None:
-        if not can_install_packages():
-            raise ImageMissing(f"no {pinned}, and no mmdebstrap on this machine to make one in its place", todo)
-        say("images   installing mmdebstrap")
-        install_packages(["mmdebstrap"])
-    say(f"images   making a Debian {SUITE} from this machine's package sources instead (about 20 s)")
-    with tempfile.TemporaryDirectory(prefix="crashlab-") as folder:
-        root = Path(folder) / "root.tar"
-        try:
-            run(["mmdebstrap", "--variant=apt", f"--include={INCLUDE}", SUITE, str(root)], BOOTSTRAP_TIMEOUT_S)
-        except LabError as error:
-            raise ImageMissing(f"no {pinned}, and its bootstrap failed: {error.what}", todo) from error
-        repository, _, tag = BOOTSTRAPPED.partition(":")
-        client.api.import_image_from_file(str(root), repository=repository, tag=tag, changes=['CMD ["bash"]'])
-    if not present(client, BOOTSTRAPPED):
-        raise ImageMissing(f"the engine did not import {BOOTSTRAPPED}", todo)
+def _not_pulled(reference: str, why: str) -> ImageMissing:
+    return ImageMissing(f"{reference} is not on the engine and cannot be pulled: {why}", TODO)

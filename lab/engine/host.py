@@ -1,4 +1,4 @@
-"""What the lab does on the machine it runs on: bounded commands, Debian packages, one lock a purpose.
+"""What the lab does on the machine it runs on: bounded commands, one lock a purpose.
 
 Nothing here talks to Docker. Every wait has an end, and no command outlives its caller.
 """
@@ -9,26 +9,25 @@ import contextlib
 import fcntl
 import os
 import re
-import shutil
 import signal
 import subprocess
-import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from lab.engine.errors import DeadlinePassed, LabError
+from lab.engine.errors import DeadlinePassed, Interrupted, LabError
 
 Say = Callable[[str], None]  # prints one line for a person
 
-LAST_LINES = 15  # of a failed command's output: apt names the cause within its last few
+LAST_LINES = 15  # of a failed command's output: the cause is within its last few
 LOCK_POLL_S = 0.1
-APT_TIMEOUT_S = 600  # `apt-get` over a slow mirror; about 20 s here
+TICK_S = 0.1  # how often a wait for a command looks whether the user wants to stop
 
 
 def state_folder() -> Path:
-    """Where locks and the record of an engine that we started lie: one for root, one for each other user."""
+    """Where what the lab has fetched lies: one for root, one for each other user."""
     if os.geteuid() == 0:
         return Path("/var/lib/crashlab")
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "crashlab"
@@ -43,8 +42,8 @@ def engine_lock(engine_id: str, purpose: str) -> Path:
 
 
 @contextmanager
-def locked(path: Path, wait_s: float, say: Say) -> Iterator[None]:
-    """Hold an exclusive lock on `path`; says so once if it must wait. Raises DeadlinePassed.
+def locked(path: Path, wait_s: float, say: Say, stop: threading.Event | None = None) -> Iterator[None]:
+    """Hold an exclusive lock on `path`; says so once if it must wait. Raises DeadlinePassed, and Interrupted by `stop`.
 
     The kernel lets go of it when its holder dies, so that no stale lock is ever left.
     """
@@ -58,6 +57,8 @@ def locked(path: Path, wait_s: float, say: Say) -> Iterator[None]:
             if not waiting:
                 say(f"waiting  another lab is at work on the same ({path})")
                 waiting = True
+            if stop is not None and stop.is_set():
+                raise Interrupted(f"while another lab held {path}")
             time.sleep(LOCK_POLL_S)
         yield
     finally:
@@ -87,15 +88,15 @@ def _try_lock(descriptor: int) -> bool:
     return True
 
 
-def run(command: Sequence[str], timeout_s: float) -> str:
+def run(command: Sequence[str], timeout_s: float, stop: threading.Event | None = None) -> str:
     """Run a command to its end and return its output. Raises LabError with its last lines if it fails.
 
-    It gets a session of its own, which is killed whole if we do not wait for its end: its children go with it.
+    It gets a session of its own, which is killed whole if we do not wait for its end: its children go with it. Raises
+    DeadlinePassed then, or Interrupted by `stop`.
     """
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"}
     process = subprocess.Popen(
         command,
-        env=environment,
+        env={**os.environ, "LC_ALL": "C.UTF-8"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -103,10 +104,13 @@ def run(command: Sequence[str], timeout_s: float) -> str:
         errors="replace",
         start_new_session=True,
     )
+    name, until = f"`{' '.join(command)}`", time.monotonic() + timeout_s
     try:
-        output, _ = process.communicate(timeout=timeout_s)
-    except subprocess.TimeoutExpired as error:
-        raise DeadlinePassed(f"`{' '.join(command)}` did not end within {timeout_s:.0f} s") from error
+        while (output := _output(process)) is None:
+            if stop is not None and stop.is_set():
+                raise Interrupted(f"during {name}")
+            if time.monotonic() > until:
+                raise DeadlinePassed(f"{name} did not end within {timeout_s:g} s")
     finally:
         if process.poll() is None:
             with contextlib.suppress(ProcessLookupError):
@@ -114,16 +118,13 @@ def run(command: Sequence[str], timeout_s: float) -> str:
             process.communicate()
     if process.returncode != 0:
         last = "\n  ".join(output.strip().splitlines()[-LAST_LINES:])
-        raise LabError(f"`{' '.join(command)}` failed with exit code {process.returncode}:\n  {last}")
+        raise LabError(f"{name} failed with exit code {process.returncode}:\n  {last}")
     return output
 
 
-def can_install_packages() -> bool:
-    """Root on a Linux with apt-get: the only machines that the lab installs anything on."""
-    return sys.platform == "linux" and os.geteuid() == 0 and shutil.which("apt-get") is not None
-
-
-def install_packages(packages: Sequence[str]) -> None:
-    """Install Debian packages, without what they merely recommend. Raises LabError."""
-    run(["apt-get", "update", "-qq"], APT_TIMEOUT_S)
-    run(["apt-get", "install", "-qq", "-y", "--no-install-recommends", *packages], APT_TIMEOUT_S)
+def _output(process: subprocess.Popen[str]) -> str | None:
+    """All that it has printed, once it has ended."""
+    try:
+        return process.communicate(timeout=TICK_S)[0]
+    except subprocess.TimeoutExpired:
+        return None

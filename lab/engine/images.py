@@ -5,17 +5,22 @@ overwrite each other's images, and a run's record says exactly what ran. A Docke
 `FROM ${BASE}` stands on the lab's own base (images/system/base); `BELOW` has the other images of the lab's that a
 Dockerfile can stand on in the same way, such as the harness of the checkers.
 The wheels that a `wheels.txt` pins lie in `wheels/` of a build. Built through the classic API, without BuildKit.
+A wish to stop ends the build that runs, with the container of its step, and starts no further one.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
+import json
+import os
 import re
 import tarfile
+import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,8 +30,10 @@ import requests
 from docker.utils.build import exclude_paths
 
 from lab.engine import base, wheels
-from lab.engine.errors import ImageBuildFailed, ImageMissing, UsageError
+from lab.engine.errors import DeadlinePassed, ImageBuildFailed, ImageMissing, Interrupted, UsageError
 from lab.engine.host import Say, engine_lock, locked
+from lab.engine.removal import remove_container
+from lab.engine.request import Post, pieces
 
 SYSTEM = Path(__file__).resolve().parents[2] / "images" / "system"  # the lab's own
 BASE = SYSTEM / "base"
@@ -46,6 +53,7 @@ LOCK_WAIT_S = 2 * BUILD_TIMEOUT_S
 LABEL_BASE = "crashlab.base"  # on the base image: what it was made from
 IGNORED = ("**/__pycache__", "**/*.pyc")  # made by running the code, not part of it
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m")  # the classic builder colours a step's standard error
+STEP = re.compile(r" ---> Running in ([0-9a-f]{12,64})")  # the container of a build's step
 
 
 @dataclass(frozen=True)
@@ -114,23 +122,30 @@ def _tar(folder: Path, names: Iterable[str]) -> bytes:
     return buffer.getvalue()
 
 
-def _with_wheels(context: Context) -> bytes:
+def _with_wheels(context: Context, stop: threading.Event | None) -> bytes:
     """The tar of a context as a build needs it. Raises LabError if its wheels cannot be fetched."""
     if context.pins is None:
         return context.tar
     buffer = io.BytesIO(context.tar)
     with tarfile.open(fileobj=buffer, mode="a") as archive:
-        for wheel in wheels.fetch(context.pins):
+        for wheel in wheels.fetch(context.pins, stop=stop):
             archive.add(wheel, arcname=f"wheels/{wheel.name}")
     return buffer.getvalue()
 
 
-def ensure(client: docker.DockerClient, names: Iterable[str], say: Say) -> dict[str, str]:
-    """Build those of the lab's own images (folders of images/system/) that are not up to date; name → tag."""
-    return ensure_folders(client, {name: SYSTEM / name for name in names}, say)
+def ensure(
+    client: docker.DockerClient, names: Iterable[str], say: Say, stop: threading.Event | None = None
+) -> dict[str, str]:
+    """Build those of the lab's own images (folders of images/system/) that are not up to date; name → tag.
+
+    Raises as `ensure_folders`.
+    """
+    return ensure_folders(client, {name: SYSTEM / name for name in names}, say, stop)
 
 
-def resolve(client: docker.DockerClient, reference: str, beside: Path, say: Say) -> str:
+def resolve(
+    client: docker.DockerClient, reference: str, beside: Path, say: Say, stop: threading.Event | None = None
+) -> str:
     """The image that a subject.toml in the folder `beside` names: "build:DIR" is built, any other must be there.
 
     Raises ImageMissing: nothing is pulled, since a stranger's image of that name could be had in its place.
@@ -138,7 +153,7 @@ def resolve(client: docker.DockerClient, reference: str, beside: Path, say: Say)
     if reference.startswith(BUILD):
         folder = (beside / reference.removeprefix(BUILD)).resolve()
         name = _name(folder)
-        return ensure_folders(client, {name: folder}, say)[name]
+        return ensure_folders(client, {name: folder}, say, stop)[name]
     if not base.present(client, reference):
         raise ImageMissing(
             f"image {reference} is not on the engine, and the lab pulls none",
@@ -147,16 +162,25 @@ def resolve(client: docker.DockerClient, reference: str, beside: Path, say: Say)
     return reference
 
 
-def ensure_folders(client: docker.DockerClient, folders: Mapping[str, Path], say: Say) -> dict[str, str]:
+def ensure_folders(
+    client: docker.DockerClient,
+    folders: Mapping[str, Path],
+    say: Say,
+    stop: threading.Event | None = None,
+    chosen_base: str | None = None,
+) -> dict[str, str]:
     """Build what is not up to date; name → tag. Two labs that do so at once take turns.
 
-    Raises ImageBuildFailed, ImageMissing (no base to be had), UsageError (no Dockerfile) and DeadlinePassed (the turn).
+    `stop` ends the wait for a turn, or the build that runs. The base image is built FROM `chosen_base`, else from what
+    LAB_BASE names, else from the default. Raises ImageBuildFailed, ImageMissing (no base to be had), UsageError (no
+    Dockerfile), Interrupted (by `stop`) and DeadlinePassed (the turn).
     """
     contexts = {name: read_context(folder) for name, folder in folders.items()}
+    builder = _Builder(client, say, stop, chosen_base or os.environ.get(base.CHOICE) or None)
     tags, fresh = {}, []
-    with locked(engine_lock(client.info()["ID"], "images"), LOCK_WAIT_S, say):
+    with locked(engine_lock(client.info()["ID"], "images"), LOCK_WAIT_S, say, stop):
         for name, context in contexts.items():
-            tags[name], built = _up_to_date(client, context, say)
+            tags[name], built = builder.up_to_date(context)
             if not built:
                 fresh.append(name)
     if fresh:
@@ -164,72 +188,90 @@ def ensure_folders(client: docker.DockerClient, folders: Mapping[str, Path], say
     return tags
 
 
-def _up_to_date(client: docker.DockerClient, context: Context, say: Say) -> tuple[str, bool]:
-    """The tag of an image, built if it is not there, after what it stands on; and whether it was built."""
-    arguments, labels, below_id = {}, {}, ""
-    if context.below is not None:
-        below, _ = _up_to_date(client, read_context(SYSTEM / BELOW[context.below]), say)
-        arguments, below_id = {context.below: below}, str(client.images.get(below).id)
-    tag = context.tag(below_id)
-    if base.present(client, tag):
-        return tag, False
-    if context.folder == BASE:
-        source = base.source(client, _pinned(context), say)
-        arguments, labels = {"FROM": source.reference}, {LABEL_BASE: f"{source.origin}: {source.reference}"}
-    _build(client, context, tag, arguments, labels, say)
-    return tag, True
+@dataclass(frozen=True)
+class _Builder:
+    """Builds one image after the other, under the lock of their engine."""
 
+    client: docker.DockerClient
+    say: Say
+    stop: threading.Event | None
+    chosen_base: str | None
 
-def _pinned(context: Context) -> str:
-    """The public image that the base starts from, where a registry can be reached."""
-    pinned = re.search(r"^ARG\s+FROM=(\S+)", context.dockerfile, re.MULTILINE)
-    if pinned is None:
-        raise UsageError(f"{context.folder}/Dockerfile names no image to start from", "It begins with `ARG FROM=…`.")
-    return pinned[1]
+    def up_to_date(self, context: Context) -> tuple[str, bool]:
+        """The tag of an image, built if it is not there, after what it stands on; and whether it was built."""
+        arguments, labels, below_id = {}, {}, ""
+        if context.below is not None:
+            below, _ = self.up_to_date(read_context(SYSTEM / BELOW[context.below]))
+            arguments, below_id = {context.below: below}, self._id(below)
+        elif context.folder == BASE and self.chosen_base:
+            below_id = self._id(self._source(context).reference)
+        tag = context.tag(below_id)
+        if base.present(self.client, tag):
+            return tag, False
+        if context.folder == BASE:
+            source = self._source(context)
+            arguments, labels = {"FROM": source.reference}, {LABEL_BASE: f"{source.origin}: {source.reference}"}
+        self._build(context, tag, arguments, labels)
+        return tag, True
 
+    def _id(self, reference: str) -> str:
+        return str(self.client.images.get(reference).id)
 
-def _build(
-    client: docker.DockerClient,
-    context: Context,
-    tag: str,
-    arguments: Mapping[str, str],
-    labels: Mapping[str, str],
-    say: Say,
-) -> None:
-    """Build one image; on failure the last lines of its output are the error's message."""
-    began, lines = time.monotonic(), deque[str](maxlen=LAST_LINES)
-    say(f"images   {context.name}: building")
-    try:
-        for line in _build_output(client, context, tag, arguments, labels):
-            lines.append(line)
-            if time.monotonic() - began > BUILD_TIMEOUT_S:
-                raise _failed(context, [*lines, f"not done after {BUILD_TIMEOUT_S:.0f} s"])
-    except (docker.errors.DockerException, requests.exceptions.RequestException) as error:
-        raise _failed(context, [*lines, str(getattr(error, "explanation", None) or error)]) from error
-    if not base.present(client, tag):
-        raise _failed(context, list(lines))
-    say(f"images   {context.name}: built in {time.monotonic() - began:.1f} s")
+    def _source(self, context: Context) -> base.Source:
+        """What the base image is built FROM; the pinned image is the default of its Dockerfile's argument."""
+        pinned = re.search(r"^ARG\s+FROM=(\S+)", context.dockerfile, re.MULTILINE)
+        if pinned is None:
+            raise UsageError(
+                f"{context.folder}/Dockerfile names no image to start from", "It begins with `ARG FROM=…`."
+            )
+        return base.source(self.client, pinned[1], self.chosen_base, self.say, self.stop)
 
+    def _build(self, context: Context, tag: str, arguments: Mapping[str, str], labels: Mapping[str, str]) -> None:
+        """Build one image; on failure the last lines of its output are the error's message."""
+        request = self._request(context, tag, arguments, labels)
+        began, lines = time.monotonic(), deque[str](maxlen=LAST_LINES)
+        self.say(f"images   {context.name}: building")
+        try:
+            self._run(request, lines)
+        except DeadlinePassed as error:
+            raise _failed(context, [*lines, error.what]) from error
+        except (docker.errors.DockerException, requests.exceptions.RequestException) as error:
+            raise _failed(context, [*lines, str(error)]) from error
+        if not base.present(self.client, tag):
+            raise _failed(context, lines)
+        self.say(f"images   {context.name}: built in {time.monotonic() - began:.1f} s")
 
-def _build_output(
-    client: docker.DockerClient, context: Context, tag: str, arguments: Mapping[str, str], labels: Mapping[str, str]
-) -> Iterator[str]:
-    """Each line that the build prints, its error last. On the host network: a proxy may be the only way out."""
-    events = client.api.build(
-        fileobj=io.BytesIO(_with_wheels(context)),
-        custom_context=True,
-        tag=tag,
-        buildargs=dict(arguments),
-        labels=dict(labels),
-        network_mode="host",
-        rm=True,
-        forcerm=True,
-        decode=True,
-        timeout=int(BUILD_SILENCE_S),
-    )
-    for event in events:
-        text = event.get("stream") or event.get("error") or ""
-        yield from filter(None, (line.rstrip() for line in ESCAPES.sub("", text).splitlines()))
+    def _request(self, context: Context, tag: str, arguments: Mapping[str, str], labels: Mapping[str, str]) -> Post:
+        """On the host network: a proxy may be the only way out."""
+        query = {
+            "t": tag,
+            "rm": "1",
+            "forcerm": "1",
+            "networkmode": "host",
+            "buildargs": json.dumps(dict(arguments)),
+            "labels": json.dumps(dict(labels)),
+        }
+        headers = {"Content-Type": "application/tar"}
+        # As the SDK's own `build` does, for a FROM that the engine must log in to pull.
+        self.client.api._set_auth_headers(headers)  # type: ignore[attr-defined]
+        body = _with_wheels(context, self.stop)
+        return Post("/build", query, headers, body, f"building {context.name}", BUILD_SILENCE_S, BUILD_TIMEOUT_S)
+
+    def _run(self, request: Post, lines: deque[str]) -> None:
+        """Let the engine build, and add each line that it prints, its error last. Ended early, it leaves nothing."""
+        step = None
+        try:
+            with contextlib.closing(pieces(self.client, request, self.stop)) as output:
+                for piece in output:
+                    text = ESCAPES.sub("", piece.get("stream") or piece.get("error") or piece.get("message") or "")
+                    for line in filter(None, (line.rstrip() for line in text.splitlines())):
+                        lines.append(line)
+                        if running := STEP.fullmatch(line):
+                            step = running[1]
+        except (Interrupted, KeyboardInterrupt, DeadlinePassed):
+            if step is not None:
+                remove_container(self.client, step)  # the engine does so too, in its own time
+            raise
 
 
 def _failed(context: Context, lines: Iterable[str]) -> ImageBuildFailed:
@@ -246,7 +288,7 @@ def packages(client: docker.DockerClient, image: str) -> tuple[str, ...]:
     except docker.errors.NotFound:
         return ()
     finally:
-        client.api.remove_container(container, force=True)
+        remove_container(client, container)
     with tarfile.open(fileobj=archive) as tar:
         file = tar.extractfile("status")
         text = file.read().decode() if file else ""

@@ -8,7 +8,6 @@ head and tail.
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 import socket
 import struct
@@ -18,16 +17,20 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from lab.codec import SAID_DEPTH, OutOfBounds, parse, size
 from lab.engine.errors import DeadlinePassed, Interrupted, ServiceFailed
 from lab.model import Hit, Json
 
+PROTOCOL = 2  # what a subject is told as LAB_PROTOCOL; docs/upgrade.md says what has changed
 RECORD_BYTES = 4096  # the protocol's bound on one record
 LOG_HEAD_BYTES = 8 * 1024
 LOG_TAIL_BYTES = 24 * 1024
 RECORD_END = re.compile(rb"[\x1e\n]")
 MAX_RECORDS = 200_000  # of one process: a census of an exhaustive workload has some thousands
 MAX_RECORDS_BYTES = 64 * 1024 * 1024  # of one process, all together: as much as its volume holds
+MAX_OCCURRENCE = 2**31
 MAX_LINE_BYTES = 128 * 1024 * 1024  # one answer of a service: a verifier's copy of a volume is the largest
+MAX_UNREAD_BYTES = 256 * 1024 * 1024  # answers of a service that nobody has taken yet
 TICK_S = 0.25  # how often a wait looks whether the user wants to stop
 
 
@@ -132,8 +135,8 @@ class RecordParser:
     def _parse(self, text: bytes) -> Hit | Json | None:
         """A record of this trial, or None. Lenient about nothing: an occurrence of 3.7 is not the third."""
         try:
-            record = json.loads(text)
-        except (ValueError, RecursionError):
+            record = parse(text, depth=SAID_DEPTH)
+        except ValueError:
             return None
         if not isinstance(record, dict) or record.pop("lab", None) != self._nonce:
             return None
@@ -142,16 +145,21 @@ class RecordParser:
         hook, n, tags = record["hit"], record.get("n"), record.get("tags", {})
         if not isinstance(hook, str) or type(n) is not int or not isinstance(tags, dict):
             return None
+        if not 0 < n <= MAX_OCCURRENCE:
+            return None
         return Hit(hook, n, {key: str(value) for key, value in tags.items()}, record.get("barrier") is True)
 
 
 class LineParser:
-    """A service's output: one JSON object a line on standard output; standard error is its log."""
+    """A service's output: one JSON object a line on standard output; standard error and all else is its log.
+
+    An object that is larger or deeper than the lab reads is answered for it: `{"error": why}`.
+    """
 
     def __init__(self) -> None:
         self.log = BoundedLog()
         self.answers: deque[Json] = deque()
-        self.flooded = False
+        self._unread_bytes = 0
         self._rest = bytearray()
 
     def stderr(self, data: bytes) -> None:
@@ -160,25 +168,38 @@ class LineParser:
     def stdout(self, data: bytes) -> None:
         self._rest += data
         if len(self._rest) > MAX_LINE_BYTES:
-            self.flooded = True
             self._rest.clear()
+            self.answers.append({"error": f"a line larger than {size(MAX_LINE_BYTES)}"})
         if b"\n" not in data:
             return
         *lines, rest = bytes(self._rest).split(b"\n")
         self._rest = bytearray(rest)
         for line in lines:
-            try:
-                answer = json.loads(line)
-            except (ValueError, RecursionError):
-                answer = None
-            if isinstance(answer, dict):
-                self.answers.append(answer)
-            else:
+            answer = self._parse(line)
+            if answer is None or not self._has_room(line):
                 self.log.add(line + b"\n")
+            else:
+                self.answers.append(answer)
 
     def ended(self) -> None:
         self.log.add(bytes(self._rest))
         self._rest.clear()
+
+    def _parse(self, line: bytes) -> Json | None:
+        if not line.lstrip().startswith(b"{"):
+            return None
+        try:
+            answer: Json = parse(line)
+        except OutOfBounds as error:
+            return {"error": f"an answer that is none: {error}"}
+        except ValueError:
+            return None
+        return answer
+
+    def _has_room(self, line: bytes) -> bool:
+        """Whether it may wait to be read. One that answers more than it is asked must not take the memory."""
+        self._unread_bytes = len(line) + (self._unread_bytes if self.answers else 0)
+        return self._unread_bytes <= MAX_UNREAD_BYTES
 
 
 class Stream:

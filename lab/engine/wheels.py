@@ -13,9 +13,10 @@ import os
 import shutil
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
-from lab.engine.errors import LabError
+from lab.engine.errors import Interrupted, LabError
 from lab.engine.host import run, state_folder
 
 PINS = "wheels.txt"
@@ -30,8 +31,8 @@ FOR_THE_BASE = (
 )
 
 
-def fetch(pins: Path, cache: Path | None = None) -> tuple[Path, ...]:
-    """The wheels that the file `pins` names, from the cache if they are there. Raises LabError.
+def fetch(pins: Path, cache: Path | None = None, stop: threading.Event | None = None) -> tuple[Path, ...]:
+    """The wheels that the file `pins` names, from the cache if they are there. Raises LabError, Interrupted by `stop`.
 
     A folder of the cache is named by the pins and appears whole or not at all.
     """
@@ -40,7 +41,7 @@ def fetch(pins: Path, cache: Path | None = None) -> tuple[Path, ...]:
     if not folder.is_dir():
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cache, prefix=".fetching-") as scratch:
-            _download(pins, Path(scratch) / "wheels")
+            _download(pins, Path(scratch) / "wheels", stop)
             _publish(Path(scratch) / "wheels", folder)
     return tuple(sorted(folder.glob("*.whl")))
 
@@ -50,13 +51,16 @@ def cached(pins: Path, cache: Path) -> Path:
     return cache / hashlib.sha256(pins.read_bytes()).hexdigest()[:16]
 
 
-def _download(pins: Path, into: Path) -> None:
+def _download(pins: Path, into: Path, stop: threading.Event | None) -> None:
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
     try:
         run(
             [*pip, "--no-deps", "--require-hashes", *FOR_THE_BASE, "--dest", str(into), "-r", str(pins)],
             DOWNLOAD_TIMEOUT_S,
+            stop,
         )
+    except Interrupted:
+        raise
     except LabError as error:
         raise LabError(
             f"the wheels of {pins} cannot be fetched: {error.what}",

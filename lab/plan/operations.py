@@ -13,7 +13,7 @@ import pydantic
 from pydantic import Field
 
 from lab.models import ROLES
-from lab.subject.load import Table
+from lab.subject.spec import Table
 
 Weight = Annotated[float, Field(gt=0, le=1000)]
 Count = Annotated[int, Field(ge=1, le=1000)]

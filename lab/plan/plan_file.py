@@ -9,9 +9,10 @@ import pydantic
 from pydantic import Field
 
 from lab.engine.errors import UsageError
-from lab.fuzz.model import Limits
+from lab.model import Limits
 from lab.plan.operations import Count, Name, Operation, Thing, Weight, problems
-from lab.subject.load import Subject, Table, read_table
+from lab.subject.load import read_table
+from lab.subject.spec import Subject, Table
 
 STRIKES = ("hook", "answer", "invoke", "start", "end")
 

@@ -9,11 +9,10 @@ import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from lab.fuzz.model import PAUSE, Kill, Life, Limits, Op, Scenario
-from lab.model import Json
+from lab.model import END, PAUSE, START, CrashPoint, Json, Life, Limits, Op, Scenario
 from lab.plan.operations import FIELD, Operation, Thing
 from lab.plan.plan_file import PlanFile
-from lab.subject.load import Hook
+from lab.subject.spec import Hook
 
 PAUSES = 0.25  # of the operations are followed by one: without, queues never drain and turns never end in between
 HOT = 0.6  # of the operations go to one of the few things: only behind a running turn does a queue build up
@@ -91,18 +90,18 @@ class _Script:
         if self.rng.random() < PAUSES:
             yield self._pause(client)
 
-    def kill(self, hooks: Sequence[Hook], operations: int, *, first: bool) -> Kill:
+    def kill(self, hooks: Sequence[Hook], operations: int, *, first: bool) -> CrashPoint:
         """How a life ends. A first life recovers from nothing."""
         kind = _drawn(self.rng, self._plan.strikes)
         if kind == "hook":
             hook = self.rng.choice([h for h in hooks if h.where == "run" or not first])
-            return Kill("hook", hook.name, self.rng.choice(OCCURRENCES))
-        if kind == "start":
-            return Kill("start", after_ms=self.rng.randint(0, START_MS))
+            return CrashPoint(1, hook.name, self.rng.choice(OCCURRENCES))
+        if kind == START:
+            return CrashPoint(1, START, after_ms=self.rng.randint(0, START_MS))
         later = self.rng.randint(1, LATER_MS) if self.rng.random() < LATER else 0
-        if kind == "end":
-            return Kill("end", after_ms=later)
-        return Kill(kind, n=self.rng.randint(1, max(1, operations)), after_ms=later)
+        if kind == END:
+            return CrashPoint(1, END, after_ms=later)
+        return CrashPoint(1, kind, self.rng.randint(1, max(1, operations)), after_ms=later)
 
     def _op(self, client: int, name: str, args: Json) -> Op:
         self._steps += 1

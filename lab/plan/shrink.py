@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, islice, pairwise
 
-from lab.fuzz.model import PAUSE, Kill, Life, Op, Scenario
-from lab.model import to_json
+from lab.codec import to_json
+from lab.model import END, PAUSE, CrashPoint, Life, Op, Scenario
 
 SHORT = 12  # operations: a script of more is no short one, and its fault is most likely one of timing
 AT_ONCE = 4  # candidates handed over together: few, so that the deadline is kept, and enough for every worker
@@ -166,7 +166,7 @@ def _idle_lives(scenario: Scenario) -> Iterator[Scenario]:
 
 def _killed_at_the_end(scenario: Scenario) -> Iterator[Scenario]:
     """Every kill after its life's operations: it then strikes at the same place however few are left."""
-    lives = (Life(life.ops, Kill("end") if life.kill else None) for life in scenario.lives)
+    lives = (Life(life.ops, _at_the_end(life.kill) if life.kill else None) for life in scenario.lives)
     yield replace(scenario, lives=tuple(lives))
 
 
@@ -176,12 +176,16 @@ def _simpler_kills(scenario: Scenario) -> Iterator[Scenario]:
             yield _with_life(scenario, n, Life(life.ops, kill))
 
 
-def _simpler(kill: Kill) -> Iterator[Kill]:
+def _at_the_end(kill: CrashPoint) -> CrashPoint:
+    return CrashPoint(kill.life, END, fault=kill.fault)
+
+
+def _simpler(kill: CrashPoint) -> Iterator[CrashPoint]:
     """The simplest first: after the operations, at the first hit, without a delay."""
-    if kill.at != "end":
-        yield Kill("end")
-    if kill.n > 1:
-        yield replace(kill, n=1)
+    if kill.hook != END:
+        yield _at_the_end(kill)
+    if kill.occurrence > 1:
+        yield replace(kill, occurrence=1)
     if kill.after_ms:
         yield replace(kill, after_ms=0)
 
@@ -298,11 +302,11 @@ def _without(scenario: Scenario, gone: set[int]) -> Iterator[Scenario]:
         yield replace(scenario, lives=tuple(Life(now.ops, _lowered(then, now)) for then, now in fewer))
 
 
-def _lowered(then: Life, now: Life) -> Kill | None:
+def _lowered(then: Life, now: Life) -> CrashPoint | None:
     """The kill at a count in proportion to the operations that are left."""
-    if now.kill is None or now.kill.n <= 1 or len(now.ops) == len(then.ops):
+    if now.kill is None or now.kill.occurrence <= 1 or len(now.ops) == len(then.ops):
         return now.kill
-    return replace(now.kill, n=max(1, now.kill.n * len(now.ops) // len(then.ops)))
+    return replace(now.kill, occurrence=max(1, now.kill.occurrence * len(now.ops) // len(then.ops)))
 
 
 def _orphans(scenario: Scenario, gone: set[int]) -> set[int]:

@@ -1,25 +1,28 @@
 """Storage layers side by side within one run, or two runs layer by layer. Pure; at most 100 columns.
 
 A difference of something that should be equal is marked with `≠`; times differ always, so they get a ratio and no
-mark. The trials whose verdicts differ are listed one by one: they are what a comparison is for.
+mark. The trials whose verdicts differ are listed one by one: they are what a comparison is for. Of legs only verdicts
+are compared: one that is not offered, or not there, differs from everything, and gets no mark.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from lab.model import CrashPoint, Result, Word
-from lab.report.compare_legs import layers_of_legs, legs_of_runs, modes_of_cells
-from lab.report.data import GREEN, RunData
+from lab.report import coverage, legs
+from lab.report.failures import place
+from lab.report.numbers import mean, up_ms, verdicts
 from lab.report.statistics import Quantiles
-from lab.report.summary import Layer, summarise
-from lab.report.table import align, labelled
-from lab.report.text import one_line, percent, plural, points
+from lab.report.text import align, in_parts, labelled, percent, plural
+from lab.run.data import GREEN, RunData, workload_of
+from lab.text import one_line
 
 LISTED = 20  # differing points that are listed; a layer that is broken altogether differs everywhere
 COLUMNS = 4  # layers side by side that fit 100 columns
 
-Key = tuple[int, tuple[CrashPoint, ...], str]  # workload, points, fault: what the same trial is on another layer
+Key = tuple[int, tuple[CrashPoint, ...], str]  # workload, points, faults: what the same trial is on another layer
+Column = tuple[str, RunData, str]  # its head, and a layer of a run
 
 
 def compare(first: RunData, second: RunData | None = None) -> str:
@@ -31,61 +34,58 @@ def compare(first: RunData, second: RunData | None = None) -> str:
 
 
 def _within(data: RunData) -> list[str]:
-    layers = summarise(data).layers
     lines = [f"{data.run}  {data.campaign} of {data.subject}, seed {data.seed}", ""]
-    if not layers:
+    if not data.storages:
         return [*lines, "no layer to compare"]
-    first, others = layers[0], layers[1:]
-    for start in range(0, max(1, len(others)), COLUMNS - 1):
-        shown = (first, *others[start : start + COLUMNS - 1])
-        lines += [*_columns([layer.storage for layer in shown], shown, [data] * len(shown)), ""]
-    for block in (layers_of_legs(data), modes_of_cells(data)):
+    columns = [(storage, data, storage) for storage in data.storages]
+    for start in range(1, max(2, len(columns)), COLUMNS - 1):
+        lines += [*_numbers([columns[0], *columns[start : start + COLUMNS - 1]]), ""]
+    for block in (_layers_of_legs(data), _modes_of_cells(data)):
         lines += [*block, ""] if block else []
-    lines += _differing(data, [(s, _by_key(data, s)) for s in data.storages])
-    return lines
+    return lines + _differing(columns)
 
 
 def _between(first: RunData, second: RunData) -> list[str]:
-    here, there = ({layer.storage: layer for layer in summarise(data).layers} for data in (first, second))
     lines = [f"A  {first.run}  {first.campaign} of {first.subject}, seed {first.seed}"]
     lines += [f"B  {second.run}  {second.campaign} of {second.subject}, seed {second.seed}"]
-    for storage in dict.fromkeys((*here, *there)):
+    pairs = []
+    for storage in dict.fromkeys((*first.storages, *second.storages)):
         lines.append("")
-        if storage not in here or storage not in there:
-            lines.append(f"{storage}: only in {'A' if storage in here else 'B'}")
+        if storage not in first.storages or storage not in second.storages:
+            lines.append(f"{storage}: only in {'A' if storage in first.storages else 'B'}")
             continue
-        lines += _columns([f"{storage} A", f"{storage} B"], (here[storage], there[storage]), [first, second])
-        block = legs_of_runs(first, second, storage)
-        lines += ["", *block] if block else []
+        pairs.append([(f"{storage} A", first, storage), (f"{storage} B", second, storage)])
+        block = _legs_of_runs(first, second, storage)
+        lines += [*_numbers(pairs[-1]), *(["", *block] if block else [])]
     lines.append("")
     if (first.seed, first.subject) != (second.seed, second.subject):
         return [*lines, *labelled("points", "not compared one by one: another seed or subject means other workloads")]
-    both = [s for s in here if s in there]
-    pairs = [[(f"{s} A", _by_key(first, s)), (f"{s} B", _by_key(second, s))] for s in both]
-    return lines + [line for pair in pairs for line in _differing(first, pair)]
+    return lines + [line for pair in pairs for line in _differing(pair)]
 
 
-def _columns(names: Sequence[str], layers: Sequence[Layer], runs: Sequence[RunData]) -> list[str]:
-    rows = [["", *names]]
-    rows += [_equal("trials", [f"{layer.trials:,}" for layer in layers])]
-    rows += [_equal(word.value, [f"{layer.verdicts[word]:,}" for layer in layers]) for word in Word]
-    rows += [
-        _equal(
-            "hooks killed at",
-            [f"{layer.hooks_covered} of {r.expected_hooks}" for layer, r in zip(layers, runs, strict=True)],
-        ),
-        _equal(
-            "points tried",
-            [f"{layer.points_tried:,} of {r.points_known:,}" for layer, r in zip(layers, runs, strict=True)],
-        ),
-        _equal("second crashes", [f"{layer.second_crashes:,}" for layer in layers]),
-        ["upper bound *", *(percent(layer.bound.upper) if layer.bound else "none" for layer in layers)],
-        ["drawn at random", *(f"{layer.bound.drawn:,}" if layer.bound else "0" for layer in layers)],
-        ["starts a trial", *(f"{layer.starts_per_trial:.1f}" for layer in layers)],
+def _numbers(columns: Sequence[Column]) -> list[str]:
+    def each(of: Callable[[RunData, str], str]) -> list[str]:
+        return [of(data, storage) for _, data, storage in columns]
+
+    bounds = [coverage.bound(data, storage) for _, data, storage in columns]
+    times = [up_ms(data, storage) for _, data, storage in columns]
+    rows = [
+        ["", *(head for head, _, _ in columns)],
+        _equal("trials", each(lambda data, s: f"{len(data.points(s)):,}")),
+        *(_equal(word, [f"{verdicts(data, s)[word]:,}" for _, data, s in columns]) for word in Word),
+        _equal("hooks killed at", each(lambda data, s: _hooks(data, s))),
+        _equal("first points", each(lambda data, s: f"{coverage.first_points(data, s):,} of {data.points_known:,}")),
+        _equal("struck again", each(lambda data, s: f"{coverage.second_crashes(data, s):,}")),
+        ["upper bound *", *(percent(bound.upper) if bound else "none" for bound in bounds)],
+        ["drawn at random", *(f"{bound.drawn:,}" if bound else "0" for bound in bounds)],
+        ["starts a trial", *each(lambda data, s: f"{mean([r.starts for r in data.points(s)]):.1f}")],
+        *([f"recovery {name}", *_times(times, name)] for name in ("p50", "p95", "max")),
     ]
-    for name in ("p50", "p95", "max"):
-        rows.append([f"recovery {name}", *_times([layer.recovery for layer in layers], name)])
     return align(rows)
+
+
+def _hooks(data: RunData, storage: str) -> str:
+    return f"{len(data.hooks) - len(coverage.uncovered(data, storage))} of {data.expected_hooks}"
 
 
 def _equal(label: str, cells: list[str]) -> list[str]:
@@ -104,34 +104,74 @@ def _times(found: Sequence[Quantiles | None], name: str) -> list[str]:
 
 
 def _by_key(data: RunData, storage: str) -> dict[Key, Result]:
-    return {(r.trial.workload, r.trial.points, r.trial.fault): r for r in data.points(storage)}
+    return {(workload_of(r.trial) or 0, r.trial.kills, r.trial.faults): r for r in data.points(storage)}
 
 
-def _differing(data: RunData, columns: Sequence[tuple[str, dict[Key, Result]]]) -> list[str]:
+def _differing(columns: Sequence[Column]) -> list[str]:
     """The points that more than one column tried and that ended differently; reds first."""
     if len(columns) < 2:
         return []
+    tried = [(name, _by_key(data, storage)) for name, data, storage in columns]
+    shared = {key for _, results in tried for key in results if sum(key in other for _, other in tried) > 1}
     found = []
-    shared = {key for _, column in columns for key in column if sum(key in other for _, other in columns) > 1}
     for key in sorted(shared, key=_order):
-        ended = [(name, column[key].verdict.word) for name, column in columns if key in column]
-        if len({word for _, word in ended}) > 1:
-            found.append((all(word in GREEN for _, word in ended), key, ended))
+        ended = [(name, results[key]) for name, results in tried if key in results]
+        words = {result.verdict.word for _, result in ended}
+        if len(words) > 1:
+            found.append((words <= GREEN, ended))
     found.sort(key=lambda entry: entry[0])
-    names = ", ".join(name for name, _ in columns)
-    lines = labelled(
-        "points", f"{plural(len(shared), 'point')} tried on more than one of {names}: {len(found):,} ended differently"
-    )
-    for _, key, ended in found[:LISTED]:
-        said = ", ".join(f"{name} {word}" for name, word in ended)
-        trial = next(column[key] for _, column in columns if key in column).trial
-        leg = data.leg(trial)
-        lines += labelled("≠", one_line(f"{points(trial)} ({leg.name if leg else f'workload {key[0]}'}): {said}"))
-    if len(found) > LISTED:
-        lines += labelled("", f"and {len(found) - LISTED:,} more")
-    return lines
+    names = ", ".join(name for name, _ in tried)
+    count = f"{plural(len(shared), 'point')} tried on more than one of {names}: {len(found):,} ended differently"
+    lines = labelled("points", count)
+    for _, ended in found[:LISTED]:
+        words_of = ", ".join(f"{name} {result.verdict.word}" for name, result in ended)
+        trial = ended[0][1].trial
+        leg = columns[0][1].leg(trial)
+        about = leg.name if leg else f"workload {workload_of(trial)}"
+        lines += labelled("≠", one_line(f"{place(trial)} ({about}): {words_of}"))
+    return lines + (labelled("", f"and {len(found) - LISTED:,} more") if len(found) > LISTED else [])
 
 
 def _order(key: Key) -> tuple[int, list[tuple[int, str, int]], str]:
-    workload, points, fault = key
-    return workload, [(p.process, p.hook, p.occurrence) for p in points], fault
+    workload, points, faults = key
+    return workload, [(p.life, p.hook, p.occurrence) for p in points], faults
+
+
+# Legs: on the layers, in the journal modes, in two runs.
+
+
+def _layers_of_legs(data: RunData) -> list[str]:
+    """Each leg, its words on the layers, if there are several."""
+    if len(data.storages) < 2:
+        return []
+    found = legs.outcomes(data)
+    rows = [
+        [leg.cell, leg.journal_mode, *_marked([found[leg.cell, leg.journal_mode, s] for s in data.storages])]
+        for leg in legs.shown(data)
+    ]
+    return _lines(["cell", "mode", *data.storages], rows)
+
+
+def _modes_of_cells(data: RunData) -> list[str]:
+    """Each cell on each layer, its words in the journal modes."""
+    rows = [[row.cell, row.layer, *_marked(row.outcomes)] for row in legs.rows(data)]
+    return _lines(["cell", "layer", *legs.modes(data)], rows)
+
+
+def _legs_of_runs(first: RunData, second: RunData, storage: str) -> list[str]:
+    """Each leg of either run, its words in the two runs on one layer."""
+    found = [legs.outcomes(data) for data in (first, second)]
+    either = dict.fromkeys((leg.cell, leg.journal_mode) for data in (first, second) for leg in legs.shown(data))
+    rows = [[cell, mode, *_marked([of.get((cell, mode, storage)) for of in found])] for cell, mode in either]
+    return _lines(["cell", "mode", f"{storage} A", f"{storage} B"], rows)
+
+
+def _marked(outcomes: Sequence[legs.Outcome | None]) -> list[str]:
+    """Their words; one that is not that of the first which has a verdict is marked."""
+    words = [outcome.word if outcome else legs.NO_LEG for outcome in outcomes]
+    verdicts_of = [word for word in words if word in list(Word)]
+    return [f"≠ {word}" if word in verdicts_of and word != verdicts_of[0] else word for word in words]
+
+
+def _lines(head: list[str], rows: list[list[str]]) -> list[str]:
+    return [line for part in in_parts([head, *rows], left=2) for line in (*part, "")][:-1] if rows else []

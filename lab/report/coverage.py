@@ -1,71 +1,91 @@
-"""What a campaign covered: hooks killed at, windows by tag, canaries caught, and what is missing for a green run.
+"""What a run covered: hooks, points, windows, facts, canaries; and what is missing for a green one.
 
-Pure functions of a stored run. Only trials whose chain of evidence is whole count: a trial that hung, or that has
-a link missing, proves no coverage.
+Pure functions of a stored run. Only trials whose chain of evidence is whole count: one that hung, or that has a link
+missing, proves no coverage. A campaign lists those of the functions from `nothing_tried` on that it owes.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
-from lab.model import ANSWER, Kind, LedgerCounts, Result, Trial, Word, catches
-from lab.report import legs
-from lab.report.data import BugInfo, HookInfo, RunData
-from lab.report.text import plural
+from lab.model import ANSWER, END, INVOKE, MOMENTS, START, Kind, LedgerCounts, Result, Trial, Word, catches
+from lab.plan.points import is_draw
+from lab.report import statistics
+from lab.report.statistics import Bound
+from lab.report.text import plural, some
+from lab.run.data import BugInfo, HookInfo, RunData, workload_of
+
+MEANINGS = {
+    ANSWER: "a moment: soon after the n-th acknowledgement was seen",
+    INVOKE: "a moment: inside the n-th request",
+    START: "a moment: so many ms after a start",
+    END: "a moment: after the operations of a life",
+}
 
 
-@dataclass(frozen=True)
-class Cell:
-    """One hook on one layer: how often something was killed at it, and what became of those trials."""
+def bound(data: RunData, storage: str) -> Bound | None:
+    """The highest of the faults on one layer; None if one of them has none.
 
-    kills: int = 0
-    words: tuple[tuple[Word, int], ...] = ()
-
-
-@dataclass(frozen=True)
-class Canary:
-    """One planted bug on one layer. It may have several tries; one that catches it is enough."""
-
-    bug: BugInfo
-    storage: str
-    tries: tuple[Result, ...]
-    caught_by: Result | None
+    Per layer and fault, since the same points are tried with each: together they are no independent draws.
+    """
+    mine = [trial for trial in data.trials if trial.storage == storage and is_draw(trial)]
+    ended = {r.trial.ident: r.verdict.word for r in data.points(storage)}
+    found = []
+    for faults in {trial.faults for trial in mine}:
+        drawn = [trial.ident for trial in mine if trial.faults == faults]
+        words = [ended[ident] for ident in drawn if ident in ended]
+        found.append(statistics.bound(data.population, len(drawn), words))
+    return max((b for b in found if b), key=lambda b: b.upper) if found and all(found) else None
 
 
-def hook_table(data: RunData) -> dict[str, dict[str, Cell]]:
-    """Place -> layer -> cell, for every place of `places`; a second kill inside a recovery counts as well."""
-    kills: Counter[tuple[str, str]] = Counter()
-    words: dict[tuple[str, str], Counter[Word]] = {}
-    for result in data.judged():
-        for hit in result.hits:
-            kills[hit.hook, result.trial.storage] += 1
-        for hook in {hit.hook for hit in result.hits}:
-            words.setdefault((hook, result.trial.storage), Counter())[result.verdict.word] += 1
-    order = list(Word)
-    return {
-        hook.name: {
-            storage: Cell(
-                kills[hook.name, storage],
-                tuple(sorted(words.get((hook.name, storage), {}).items(), key=lambda w: order.index(w[0]))),
-            )
-            for storage in data.storages
-        }
-        for hook in places(data)
-    }
+def highest_bound(data: RunData) -> Bound | None:
+    """That of the layer where it is highest; None if a layer has none."""
+    found = [bound(data, storage) for storage in data.storages]
+    return max((b for b in found if b), key=lambda b: b.upper) if found and all(found) else None
+
+
+# What was killed, and where.
+
+
+def kills(data: RunData, storage: str | None = None) -> int:
+    return sum(len(r.hits) for r in data.judged(storage))
+
+
+def second_crashes(data: RunData, storage: str | None = None) -> int:
+    """Trials that were struck again in a later life."""
+    return sum(len(r.hits) > 1 for r in data.judged(storage))
+
+
+def kills_at(data: RunData, storage: str | None = None) -> Counter[str]:
+    """Hook or moment -> kills at it."""
+    return Counter(hit.hook for r in data.judged(storage) for hit in r.hits)
+
+
+def kinds(data: RunData) -> dict[str, int]:
+    """`hook` or the moment -> kills, most first."""
+    found: Counter[str] = Counter()
+    for name, count in kills_at(data).items():
+        found[name if name in MOMENTS else "hook"] += count
+    return dict(found.most_common())
+
+
+def words_at(data: RunData, hook: str, storage: str) -> Counter[Word]:
+    """What became of the trials that were killed there."""
+    return Counter(r.verdict.word for r in data.judged(storage) if any(hit.hook == hook for hit in r.hits))
 
 
 def places(data: RunData) -> tuple[HookInfo, ...]:
-    """The hooks of the catalogue, and the moments if the plan has some."""
-    if not any(point.is_moment for trial in data.trials for point in trial.points):
-        return data.hooks
-    return (*data.hooks, HookInfo(ANSWER, "a moment: soon after the n-th acknowledgement was seen", "run"))
+    """The hooks of the catalogue, and the moments that something was struck at."""
+    at = kills_at(data)
+    return (*data.hooks, *(HookInfo(name, MEANINGS[name], "moment") for name in MOMENTS if at[name]))
 
 
-def uncovered(data: RunData, storage: str) -> tuple[str, ...]:
-    """Hooks of the catalogue that nothing was killed at on this layer."""
-    killed = {hit.hook for result in data.judged(storage) for hit in result.hits}
-    return tuple(hook.name for hook in data.hooks if hook.name not in killed)
+def uncovered(data: RunData, storage: str | None = None) -> tuple[str, ...]:
+    """Hooks of the catalogue that nothing was killed at, on one layer or anywhere."""
+    at = kills_at(data, storage)
+    return tuple(hook.name for hook in data.hooks if not at[hook.name])
 
 
 def covered_everywhere(data: RunData) -> int:
@@ -74,62 +94,37 @@ def covered_everywhere(data: RunData) -> int:
     return len(data.hooks) - len(missing) if data.storages else 0
 
 
-def owed(data: RunData, storage: str) -> frozenset[str]:
-    """Hooks that must be killed at on this layer: what the plan means to reach; all, if it draws from all of them."""
-    if data.is_shard or data.is_of_a_bug:
-        return frozenset()
-    if data.draws_from_every_hook and data.planned(storage) >= data.expected_hooks:
-        return frozenset(hook.name for hook in data.hooks)
-    return frozenset(data.covers)
-
-
-def missed(data: RunData, storage: str) -> tuple[str, ...]:
-    """Hooks that are owed on this layer and were not killed at."""
-    must = owed(data, storage)
-    return tuple(hook for hook in uncovered(data, storage) if hook in must)
+def first_points(data: RunData, storage: str) -> int:
+    """Different crash points of a first life, of the `points_known` of the census."""
+    return len({(workload_of(r.trial), r.trial.kills[0]) for r in data.judged(storage) if r.trial.kills})
 
 
 def window_table(data: RunData) -> dict[str, dict[str, int]]:
     """Window -> value of the tag -> kills on all layers together."""
     asked = data.coverage
-    kills = Counter(
-        (hit.hook, hit.tags.get(asked.by, "")) for result in data.judged() for hit in result.hits if asked.windows
-    )
-    return {window: {v: kills[window, v] for v in asked.values} for window in asked.windows}
+    found = Counter((hit.hook, hit.tags.get(asked.by, "")) for result in data.judged() for hit in result.hits)
+    return {window: {v: found[window, v] for v in asked.values} for window in asked.windows}
 
 
 def ledger_totals(data: RunData) -> dict[str, int]:
     """The effect ledger's own counts, over all trials that count."""
-    judged = data.judged()
-    return {f.name: sum(getattr(r.counts, f.name) for r in judged) for f in fields(LedgerCounts)}
+    return {f.name: sum(getattr(r.counts, f.name) for r in data.judged()) for f in fields(LedgerCounts)}
+
+
+def asked(data: RunData) -> tuple[str, ...]:
+    """Properties that must have compared facts: cells of the legs that are tried; without legs, all promised."""
+    if not data.legs:
+        return (*sorted(data.promises), *data.audits)
+    tried = {workload_of(t) for t in data.trials if t.kind is Kind.POINT}
+    return (*dict.fromkeys(leg.cell for leg in data.legs if leg.workload in tried), *data.audits)
 
 
 def facts(data: RunData) -> dict[str, int]:
     """Facts that were compared, per property; a property that was asked for and never checked has 0."""
-    totals = Counter(dict.fromkeys(data.asked(), 0))
+    totals = Counter(dict.fromkeys(asked(data), 0))
     for result in data.judged():
         totals.update(result.verdict.facts)
     return dict(totals)
-
-
-def canaries(data: RunData) -> tuple[Canary, ...]:
-    """Every (bug, layer) that the plan plants, or that its catalogue says every campaign plants."""
-    owes = not (data.is_shard or data.is_of_a_bug)
-    catalogue = {bug.name: bug for bug in data.bugs}
-    pairs = {(t.bug or "", t.storage) for t in data.trials if t.kind is Kind.CANARY}
-    pairs |= {(bug.name, storage) for bug in data.bugs if bug.canary and owes for storage in data.storages}
-    tries: dict[tuple[str, str], list[Result]] = {}
-    for result in data.ordered:
-        if result.trial.kind is Kind.CANARY:
-            tries.setdefault((result.trial.bug or "", result.trial.storage), []).append(result)
-    found = []
-    for name, storage in sorted(pairs, key=lambda pair: (pair[0], _position(data, pair[1]))):
-        bug = catalogue.get(name, BugInfo(name, "", "not in the catalogue"))
-        caught = next(
-            (r for r in tries.get((name, storage), ()) if bug.property and catches(r.verdict, bug.property)), None
-        )
-        found.append(Canary(bug, storage, tuple(tries.get((name, storage), ())), caught))
-    return tuple(found)
 
 
 def unfinished(data: RunData) -> tuple[Trial, ...]:
@@ -139,65 +134,150 @@ def unfinished(data: RunData) -> tuple[Trial, ...]:
     return tuple(t for t in data.trials if t.ident not in done and (t.bug, t.storage) not in caught)
 
 
-def _position(data: RunData, storage: str) -> int:
-    return data.storages.index(storage) if storage in data.storages else len(data.storages)
+# Planted bugs.
 
 
-def gaps(data: RunData) -> tuple[str, ...]:
-    """Why a run without a failure would still prove too little (`NO-WORK`), one line a reason; empty if it does not."""
-    if not any(t.kind is Kind.POINT for t in data.trials):
-        return ("the plan has no crash point: nothing was tried",)
-    if not any(r.hits for r in data.judged()):
-        return ("nothing was killed: no trial has a whole chain of evidence", *_unfinished(data))
-    lacking = (_unfinished, _idle_layers, legs.idle, _dead_checks, _missed_hooks, _missed_coverage)
-    return tuple(reason for of in lacking for reason in of(data))
+@dataclass(frozen=True)
+class Canary:
+    """One planted bug, on one layer or, where `storage` is None, on any. One try that catches it is enough."""
+
+    bug: BugInfo
+    storage: str | None
+    tries: tuple[Result, ...]
+
+    @property
+    def caught_by(self) -> Result | None:
+        return next((r for r in self.tries if self.bug.property and catches(r.verdict, self.bug.property)), None)
+
+    @property
+    def name(self) -> str:
+        return f"{self.bug.name} on {self.storage}" if self.storage else self.bug.name
 
 
-def _unfinished(data: RunData) -> list[str]:
+def canaries(data: RunData) -> tuple[Canary, ...]:
+    """What the run plants, or what the catalogue says that every run plants."""
+    if data.bounds:
+        planted = [b for b in data.bugs if (b.name == data.bug if data.bug else b.canary)]
+        return tuple(Canary(b, None, tuple(r for r in data.ordered if r.trial.bug == b.name)) for b in planted)
+    catalogue = {bug.name: bug for bug in data.bugs}
+    pairs = {(t.bug or "", t.storage): None for t in data.trials if t.kind is Kind.CANARY}
+    if not (data.is_shard or data.is_of_a_bug):
+        pairs |= {(bug.name, storage): None for bug in data.bugs if bug.canary for storage in data.storages}
+    tries: dict[tuple[str, str], list[Result]] = {}
+    for result in data.ordered:
+        if result.trial.kind is Kind.CANARY:
+            tries.setdefault((result.trial.bug or "", result.trial.storage), []).append(result)
+    order = [*data.storages, *dict.fromkeys(storage for _, storage in pairs if storage not in data.storages)]
+    return tuple(
+        Canary(catalogue.get(name, BugInfo(name, "", "not in the catalogue")), storage, tuple(tries.get(key, ())))
+        for key in sorted(pairs, key=lambda pair: (pair[0], order.index(pair[1])))
+        for name, storage in [key]
+    )
+
+
+def missed_canaries(data: RunData) -> tuple[Canary, ...]:
+    """Bugs that went by. An interrupted run has not had its chance yet."""
+    return () if data.interrupted else tuple(c for c in canaries(data) if c.caught_by is None)
+
+
+# What a green run owes: each returns the reasons why it proves too little.
+
+
+def nothing_tried(data: RunData) -> Sequence[str]:
+    """No trial, no kill, or not all of the plan."""
+    if not data.bounds and not data.planned():
+        return ["the plan has no crash point: nothing was tried"]
+    if data.is_of_a_bug and all(trial.bug != data.bug for trial in data.trials or [r.trial for r in data.results]):
+        return [f"no trial is of the planted bug {data.bug}"]
+    reasons = [] if kills(data) else ["nothing was killed: no trial has a whole chain of evidence"]
     left = len(unfinished(data))
-    return [f"{left:,} of {plural(left + len(data.results), 'trial')} did not run"] if left else []
+    return reasons + ([f"{left:,} of {plural(left + len(data.results), 'trial')} did not run"] if left else [])
 
 
-def _idle_layers(data: RunData) -> list[str]:
+def nothing_asked(data: RunData) -> Sequence[str]:
+    """Clients that sent no operation."""
+    return [] if any(r.operations for r in data.points()) else ["no operation was sent"]
+
+
+def idle_layers(data: RunData) -> Sequence[str]:
     idle = []
-    for storage in data.storages:
+    for storage in data.storages if kills(data) else ():
         if not data.planned(storage):
             idle.append(f"no trial on {storage}")
-        elif not any(r.hits for r in data.judged(storage)):
+        elif not kills(data, storage):
             idle.append(f"no kill on {storage}")
     return idle
 
 
-def _dead_checks(data: RunData) -> list[str]:
-    names = data.audits if data.legs else data.asked()  # a cell is asked leg by leg: `legs.idle`
-    return [f"{name} checked no fact in the whole campaign" for name in names if not facts(data)[name]]
+def dead_checks(data: RunData) -> Sequence[str]:
+    """Promised properties, and audits, that compared nothing."""
+    names = [n for n in asked(data) if n in data.audits or data.promises.get(n)]
+    return _unchecked(data, names)
 
 
-def _missed_hooks(data: RunData) -> list[str]:
+def dead_audits(data: RunData) -> Sequence[str]:
+    """Audits alone: where there are legs, each is asked for its own cell."""
+    return _unchecked(data, data.audits)
+
+
+def dead_promises(data: RunData) -> Sequence[str]:
+    """Audits, and properties promised after a fault of this run; none in one of a bug, which ends when it is caught."""
+    struck = [{*spelled.split(">")} for spelled in data.faults]
+    promised = [name for name, faults in data.promises.items() if any(used <= {*faults} for used in struck)]
+    return [] if data.is_of_a_bug else _unchecked(data, [*promised, *data.audits])
+
+
+def _unchecked(data: RunData, names: Sequence[str]) -> list[str]:
+    found = facts(data)
+    return [f"{name} checked no fact in the whole run" for name in names if kills(data) and not found.get(name)]
+
+
+def every_hook(data: RunData) -> Sequence[str]:
+    """All hooks of the catalogue, of a plan that has room for them; of a smaller one those it was drawn for."""
+    enough = {s for s in data.storages if data.planned(s) >= data.expected_hooks}
+    return _missed_hooks(data, {s: [h.name for h in data.hooks] if s in enough else data.covers for s in data.storages})
+
+
+def drawn_hooks(data: RunData) -> Sequence[str]:
+    """The hooks that the plan was drawn for."""
+    return _missed_hooks(data, dict.fromkeys(data.storages, data.covers))
+
+
+def _missed_hooks(data: RunData, owed: dict[str, Sequence[str]]) -> list[str]:
     reasons = []
     if len(data.hooks) != data.expected_hooks:
         reasons.append(f"the catalogue lists {plural(len(data.hooks), 'hook')}, {data.expected_hooks:,} are expected")
+    if data.is_shard or data.is_of_a_bug or not kills(data):
+        return reasons
     layers: dict[tuple[str, ...], list[str]] = {}
-    for storage in data.storages:
-        if data.planned(storage):
-            layers.setdefault(missed(data, storage), []).append(storage)
+    for storage in filter(data.planned, data.storages):
+        missed = tuple(hook for hook in uncovered(data, storage) if hook in owed[storage])
+        layers.setdefault(missed, []).append(storage)
     for hooks, storages in layers.items():
-        shown = ", ".join(hooks[:5]) + (f" and {len(hooks) - 5} more" if len(hooks) > 5 else "")
         if hooks:
             count = f"{len(hooks)} of {plural(len(data.hooks), 'hook')}"
-            reasons.append(f"{count} not killed at on {', '.join(storages)}: {shown}")
+            reasons.append(f"{count} not killed at on {', '.join(storages)}: {some(hooks, 5)}")
     return reasons
 
 
-def _missed_coverage(data: RunData) -> list[str]:
-    if data.is_shard or data.is_of_a_bug:
+def asked_coverage(data: RunData) -> Sequence[str]:
+    """The windows and ledger counts that the subject's `[coverage]` asks for."""
+    if data.is_shard or data.is_of_a_bug or not kills(data):
         return []
     reasons = [
         f"window {window} was never killed with {data.coverage.by} {tag}"
-        for window, kills in window_table(data).items()
-        for tag, count in kills.items()
+        for window, found in window_table(data).items()
+        for tag, count in found.items()
         if not count
     ]
     totals = ledger_totals(data)
-    reasons += [f"the effect ledger counted no {name}" for name in data.coverage.ledger if not totals.get(name)]
-    return reasons
+    return reasons + [f"the effect ledger counted no {name}" for name in data.coverage.ledger if not totals.get(name)]
+
+
+def some_hooks(data: RunData) -> str:
+    """`13 of 85 hooks` if a plan that was asked to be small does not owe them all; empty otherwise."""
+    small = any(data.planned(s) < data.expected_hooks for s in data.storages)
+    covered = covered_everywhere(data)
+    if not small or data.is_shard or data.is_of_a_bug or covered >= data.expected_hooks:
+        return ""
+    return f"{covered:,} of {plural(data.expected_hooks, 'hook')}"

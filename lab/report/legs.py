@@ -1,4 +1,4 @@
-"""What became of each leg of a cells campaign: cell by journal mode by layer. Pure; nothing of any other campaign.
+"""What became of each leg: cell by journal mode by layer. Pure; nothing of runs without legs.
 
 A leg is one cell in one journal mode. Its word is the worst of its trials on one layer, so that no pass hides a loss.
 """
@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lab.model import Kind, Result, Word
-from lab.report.data import JUDGED, SEVERITY, LegInfo, RunData
-from lab.report.table import in_parts, labelled
-from lab.report.text import one_line, plural
+from lab.report.text import plural
+from lab.run.data import JUDGED, SEVERITY, LegInfo, RunData, workload_of
 
 NOT_OFFERED = "not offered"  # the subject has no such thing, and says why: no evidence, and not red
 NOT_RUN = "not run"  # none of its trials has finished
@@ -62,8 +61,8 @@ class Row:
 
 
 def shown(data: RunData) -> tuple[LegInfo, ...]:
-    """The legs that the campaign is about: all, or those that a planted bug is tried in."""
-    planned = {t.workload for t in data.trials if t.kind is Kind.POINT}
+    """The legs that the run is about: all, or those that a planted bug is tried in."""
+    planned = {workload_of(t) for t in data.trials if t.kind is Kind.POINT}
     return tuple(leg for leg in data.legs if not data.is_of_a_bug or leg.workload in planned)
 
 
@@ -72,18 +71,17 @@ def modes(data: RunData) -> tuple[str, ...]:
     return tuple(dict.fromkeys(leg.journal_mode for leg in shown(data)))
 
 
-def cells(data: RunData) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(leg.cell for leg in shown(data)))
-
-
 def outcomes(data: RunData) -> dict[tuple[str, str, str], Outcome]:
     """(cell, journal mode, layer) -> what became of it."""
     return {
         (leg.cell, leg.journal_mode, storage): Outcome(
             leg,
             storage,
-            sum(t.kind is Kind.POINT and (t.workload, t.storage) == (leg.workload, storage) for t in data.trials),
-            tuple(r for r in data.points(storage) if r.trial.workload == leg.workload),
+            sum(
+                t.kind is Kind.POINT and leg.offered and (workload_of(t), t.storage) == (leg.workload, storage)
+                for t in data.trials
+            ),
+            tuple(r for r in data.points(storage) if leg.offered and workload_of(r.trial) == leg.workload),
         )
         for leg in shown(data)
         for storage in data.storages
@@ -95,7 +93,7 @@ def rows(data: RunData) -> tuple[Row, ...]:
     found, columns = outcomes(data), modes(data)
     return tuple(
         Row(cell, storage, tuple(found.get((cell, mode, storage)) for mode in columns))
-        for cell in cells(data)
+        for cell in dict.fromkeys(leg.cell for leg in shown(data))
         for storage in data.storages
     )
 
@@ -103,8 +101,9 @@ def rows(data: RunData) -> tuple[Row, ...]:
 def folded(data: RunData) -> list[Row]:
     """The table with one row for a cell that came to the same on each of several layers: what differs stands out."""
     table: list[Row] = []
-    for cell in cells(data):
-        mine = [row for row in rows(data) if row.cell == cell]
+    all_rows = rows(data)
+    for cell in dict.fromkeys(row.cell for row in all_rows):
+        mine = [row for row in all_rows if row.cell == cell]
         same = len(mine) > 1 and len({row.words for row in mine}) == 1
         table += [Row(cell, EACH, mine[0].outcomes)] if same else mine
     return table
@@ -116,31 +115,28 @@ def refusals(data: RunData) -> dict[str, str]:
     for leg in shown(data):
         if not leg.offered:
             grouped.setdefault(leg.reason, []).append(leg)
-    return {reason: _said(legs) for reason, legs in grouped.items()}
+    return {reason: _together(legs) for reason, legs in grouped.items()}
 
 
-def _said(legs: Sequence[LegInfo]) -> str:
+def _together(legs: Sequence[LegInfo]) -> str:
     names = list(dict.fromkeys(leg.cell for leg in legs))
-    said = names[0] if len(names) == 1 else plural(len(names), "cell")
-    return f"{', '.join(dict.fromkeys(leg.journal_mode for leg in legs))} in {said}"
+    cells = names[0] if len(names) == 1 else plural(len(names), "cell")
+    return f"{', '.join(dict.fromkeys(leg.journal_mode for leg in legs))} in {cells}"
 
 
-def noted(data: RunData) -> dict[LegInfo, tuple[Result, ...]]:
-    """Leg -> its trials that lost what nobody promised to keep, for the legs that have some."""
+def noted(data: RunData) -> list[list[Result]]:
+    """Trials that lost what was not promised to be kept, together by their leg."""
     found: dict[LegInfo, list[Result]] = {}
     for result in data.points():
-        leg = data.leg(result.trial)
-        if leg and result.verdict.word is Word.NOTE:
+        if result.verdict.word is Word.NOTE and (leg := data.leg(result.trial)) is not None:
             found.setdefault(leg, []).append(result)
-    return {leg: tuple(found[leg]) for leg in shown(data) if leg in found}
+    return list(found.values())
 
 
-def idle(data: RunData) -> list[str]:
+def idle_legs(data: RunData) -> Sequence[str]:
     """Legs that could be green by doing nothing: nothing was killed in them, or their cell compared nothing."""
-    if data.is_of_a_bug:
-        return []
     missing: dict[tuple[str, str], list[str]] = {}
-    for outcome in outcomes(data).values():
+    for outcome in () if data.is_of_a_bug else outcomes(data).values():
         if outcome.leg.offered and (why := _idle(outcome)):
             missing.setdefault((outcome.leg.name, why), []).append(outcome.storage)
     return [f"{name} {why} on {', '.join(storages)}" for (name, why), storages in missing.items()]
@@ -155,18 +151,3 @@ def _idle(outcome: Outcome) -> str:
     if not any(r.verdict.facts.get(outcome.leg.cell) for r in judged):
         return "checked no fact"
     return ""
-
-
-def lines(data: RunData) -> list[str]:
-    """The table for a terminal, in as many parts as its modes need; then why something is not offered."""
-    if not data.legs:
-        return []
-    head, table, before = ["cell", "layer", *modes(data)], [], ""
-    for row in folded(data):
-        table.append(["" if row.cell == before else row.cell, row.layer, *row.words])
-        before = row.cell
-    text = [line for part in in_parts([head, *table], left=2) for line in (*part, "")][:-1]
-    text += labelled("legs", LEGEND)
-    for reason, what in refusals(data).items():
-        text += labelled(NOT_OFFERED, one_line(f"{what}: {reason}"), width=len(NOT_OFFERED) + 2)
-    return [*text, ""]

@@ -1,4 +1,4 @@
-"""The two statistics a report may state: nearest-rank quantiles and an exact upper bound of a failure rate.
+"""The two statistics a report may state: nearest-rank quantiles and an exact upper bound of failing points.
 
 Pure arithmetic. What the bound means, and what it does not, is in docs/reports.md.
 """
@@ -8,8 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
-CONFIDENCE = 0.95
+from lab.model import Word
+
+ALPHA = Fraction(1, 20)  # a true bound fails to hold for at most one sample in so many
+FAILED = frozenset({Word.VIOLATION, Word.HANG})
+SEEN = FAILED | {Word.PASS, Word.NOTE}  # how a draw ended that says something about its point
 
 
 @dataclass(frozen=True)
@@ -35,32 +40,55 @@ def nearest_rank(ranked: Sequence[float], share: float) -> float:
     return ranked[max(0, math.ceil(share * len(ranked)) - 1)]
 
 
-def upper_bound(failures: int, trials: int) -> float:
-    """The one-sided 95 % Clopper-Pearson bound: the largest rate that would still show so few failures 1 time in 20.
+@dataclass(frozen=True)
+class Bound:
+    """What a random sample of crash points says of those that were not tried, with 95 % confidence."""
 
-    Raises ValueError unless 0 <= failures <= trials and trials > 0.
+    population: int  # that the sample was drawn from, without replacement
+    drawn: int
+    failed: int
+    upper: float  # share of the untried points that fail, at most
+
+
+def bound(population: int, drawn: int, words: Sequence[Word]) -> Bound | None:
+    """From the words of the finished draws of one layer and fault. None if one is missing, or proves nothing.
+
+    A hang is a failure. An `invalid`, an `error` and a trial that has not been run leave a hole in the sample that no
+    arithmetic can fill: it may be there because of what the point does. Raises ValueError if there are more words than
+    draws, or more draws than points.
     """
-    if trials <= 0 or not 0 <= failures <= trials:
-        raise ValueError(f"no bound from {failures} failures in {trials} trials")
-    alpha = 1 - CONFIDENCE
-    if failures == 0:
-        return float(1 - alpha ** (1 / trials))
-    if failures == trials:
-        return 1.0
-    low, high = failures / trials, 1.0
-    for _ in range(60):  # each halves the interval: far below a double's resolution near 1
-        middle = (low + high) / 2
-        if _at_most(failures, trials, middle) > alpha:
+    if not len(words) <= drawn <= population:
+        raise ValueError(f"no sample: {len(words)} verdicts of {drawn} draws from {population} points")
+    if drawn == 0 or len(words) < drawn or not SEEN.issuperset(words):
+        return None
+    failed = sum(word in FAILED for word in words)
+    untried = population - drawn
+    share = (at_most_failing(population, drawn, failed) - failed) / untried if untried else 0.0
+    return Bound(population, drawn, failed, share)
+
+
+def at_most_failing(population: int, drawn: int, failed: int) -> int:
+    """The exact one-sided upper bound for the failing points of a population, from a sample without replacement.
+
+    The largest D with P(X <= failed) > 5 % for X hypergeometric (population, D, drawn): Buonaccorsi, "A note on
+    confidence intervals for proportions in finite populations", The American Statistician 41(3), 1987.
+    """
+    low, high = failed, population - (drawn - failed)
+    while low < high:  # P falls as D grows
+        middle = (low + high + 1) // 2
+        if _exceeds_alpha(population, middle, drawn, failed):
             low = middle
         else:
-            high = middle
-    return high
+            high = middle - 1
+    return low
 
 
-def _at_most(k: int, n: int, p: float) -> float:
-    """P(X <= k) of a binomial(n, p), 0 < p < 1; by logarithms, since n choose k overflows a float for large n."""
-    log_p, log_q = math.log(p), math.log1p(-p)
-    return math.fsum(
-        math.exp(math.lgamma(n + 1) - math.lgamma(i + 1) - math.lgamma(n - i + 1) + i * log_p + (n - i) * log_q)
-        for i in range(k + 1)
-    )
+def _exceeds_alpha(population: int, failing: int, drawn: int, failed: int) -> bool:
+    """Whether P(X <= failed) > ALPHA. In whole numbers: counts of samples, of which no float could hold one."""
+    good = population - failing
+    least = max(0, drawn - good)  # failures that every sample has
+    samples = total = math.comb(failing, least) * math.comb(good, drawn - least)
+    for i in range(least, failed):
+        samples = samples * (failing - i) * (drawn - i) // ((i + 1) * (good - drawn + i + 1))
+        total += samples
+    return total * ALPHA.denominator > math.comb(population, drawn) * ALPHA.numerator

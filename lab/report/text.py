@@ -1,21 +1,28 @@
-"""How a report words things: numbers, times, points, differing facts, the line that replays a trial.
-
-Pure functions from data to text. The console, HTML, Markdown and JUnit views share them, so that one thing is
-called the same everywhere.
-"""
+"""Plain text: numbers, times and values as they are worded everywhere; and columns. Pure."""
 
 from __future__ import annotations
 
 import json
-import re
+import textwrap
+from collections.abc import Sequence
 from typing import Any
 
-from lab.model import Json, Result, Trial, Verdict
-from lab.report.data import LegInfo, RunData
+from lab.model import Json, Trial
+from lab.text import one_line, visible
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+WIDTH = 100
+LABEL = 10  # width of the word at the start of a line
 
-HEADING_CHARS = 56  # of a block's first line, which must leave room for the trial's number and layer
+
+def value(data: Any) -> str:
+    """An expected or found value on one line."""
+    text = data if isinstance(data, str) else json.dumps(data, sort_keys=True, ensure_ascii=False, default=str)
+    return visible(text)
+
+
+def pairs(entry: Json) -> str:
+    """`effect=e-1 key=k-1`; what is None is left out."""
+    return one_line(" ".join(f"{k}={value(v)}" for k, v in entry.items() if v is not None))
 
 
 def ident(trial: Trial) -> str:
@@ -45,100 +52,10 @@ def percent(share: float) -> str:
     return f"{-(-share * 100 * scale // 1) / scale:.{digits}f} %"
 
 
-def points(trial: Trial) -> str:
-    """What the plan does to a trial: `log.synced#4, then recovery.start#1`, or `a race of 8`."""
-    said = ", then ".join(map(str, trial.points))
-    race = f"a race of {trial.racers}" if trial.racers else ""
-    return ", with ".join(part for part in (said, race) if part) or "no crash point"
-
-
-def tags(result: Result) -> str:
-    """What the subject said about the first place it was killed at: `class once, tool charge`."""
-    return ", ".join(f"{k} {v}" for k, v in sorted(result.hits[0].tags.items())) if result.hits else ""
-
-
-def value(data: Any) -> str:
-    """An expected or found value on one line."""
-    text = data if isinstance(data, str) else json.dumps(data, sort_keys=True, ensure_ascii=False, default=str)
-    return printable(text)
-
-
-def printable(text: str) -> str:
-    """Without control characters, nor those that turn text around.
-
-    A subject's last words may be anything; a terminal and XML must survive them.
-    """
-    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
-
-
-def one_line(text: str, limit: int = 0) -> str:
-    """Printable, its white space run together, and cut to `limit` characters if one is given."""
-    line = " ".join(printable(text).split())
-    return line if not limit or len(line) <= limit else line[: limit - 1] + "…"
-
-
-def promise(data: RunData, verdict: Verdict, leg: LegInfo | None = None) -> str:
-    """What was promised, from the subject's own file."""
-    faults = data.promises.get(verdict.property, ()) if leg is None else leg.promised
-    if leg is not None and verdict.property in data.audits:
-        return f"nothing: {verdict.property} says whether it ran as asked, and it did not, so it counts for nothing"
-    return f"{verdict.property} after {' or '.join(faults)}" if faults else f"{verdict.property}: by nobody"
-
-
-def title(result: Result) -> str:
-    """What a red trial is about: the property that was broken, or the reason in a line."""
-    return result.verdict.property or one_line(result.verdict.why) or "no reason recorded"
-
-
-def heading(data: RunData, result: Result) -> str:
-    """The title of a red trial or a note; in a cells campaign its leg, and the property if that is another."""
-    leg, name = data.leg(result.trial), result.verdict.property
-    if leg is None:
-        return title(result)
-    return f"{leg.name}: {name}" if name not in ("", leg.cell) else leg.name
-
-
-def promised(data: RunData, name: str) -> str:
-    """After which faults a property holds by the subject's own word, and in which journal modes not."""
-    if name in data.audits:
-        return "no promise: a difference makes the trial invalid"
-    mine = [leg for leg in data.legs if leg.cell == name and leg.offered]
-    faults = ", ".join(data.promises.get(name, ()))
-    without = [leg.journal_mode for leg in mine if not leg.promised]
-    if not faults or (mine and len(without) == len(mine)):
-        return "nothing: a loss is a note"
-    return faults + (f"; nothing in {', '.join(without)}: a loss is a note" if without else "")
-
-
-def details(data: RunData, result: Result) -> list[tuple[str, str]]:
-    """A red trial in labelled lines, all that is needed to understand and to repeat it."""
-    trial, verdict = result.trial, result.verdict
-    known_tags = f"; {tags(result)}" if tags(result) else ""
-    lines = [("point", f"{points(trial)}  (workload {trial.workload}{known_tags})")]
-    leg = data.leg(trial)
-    if leg is not None:
-        lines.append(("cell", f"{leg.cell} in journal mode {leg.journal_mode} on {trial.storage}"))
-        lines.append(("clause", leg.clause))
-    if len(result.hits) < len(trial.points):
-        lines.append(("killed at", ", then ".join(map(str, result.hits)) or "nothing: it was never killed"))
-    if verdict.property:
-        lines.append(("promised", promise(data, verdict, leg)))
-    if others := [name for name in verdict.broken if name != verdict.property]:
-        lines.append(("also broke", ", ".join(others)))
-    if verdict.why and verdict.why != one_line(heading(data, result), HEADING_CHARS):  # there it may be cut
-        lines.append(("why", one_line(verdict.why)))
-    if verdict.differs:
-        where = f"  (look: {verdict.look})" if verdict.look else ""
-        lines += [
-            ("fact", value(verdict.differs.fact) + where),
-            ("expected", value(verdict.differs.expected)),
-            ("found", value(verdict.differs.found)),
-        ]
-        if verdict.differs.why and verdict.differs.why != verdict.why:
-            lines.append(("since", one_line(verdict.differs.why)))
-    if result.evidence:
-        lines.append(("evidence", f"{data.path / result.evidence}/"))
-    return [*lines, ("seed", str(data.seed)), ("replay", f"lab replay {data.run} {ident(trial)}")]
+def some(names: Sequence[str], limit: int = 6) -> str:
+    """The first of them, and how many more there are."""
+    more = f" and {len(names) - limit:,} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more
 
 
 def flat(tree: Json, prefix: str = "") -> list[tuple[str, str]]:
@@ -152,3 +69,50 @@ def flat(tree: Json, prefix: str = "") -> list[tuple[str, str]]:
         else:
             rows.append((prefix + key, value(entry)))
     return rows
+
+
+def align(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
+    """The rows as lines: the first `left` columns flush left, the others flush right as numbers are."""
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if n < left else cell.rjust(width)
+            for n, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def in_parts(rows: Sequence[Sequence[str]], left: int) -> list[list[str]]:
+    """The rows as lines, in as many tables as fit the width; the first `left` columns stand in each."""
+    parts, rest = [], list(range(left, len(rows[0])))
+    while rest:
+        count = len(rest)
+        while count > 1 and max(map(len, _columns(rows, left, rest[:count]))) > WIDTH:
+            count -= 1
+        parts.append(_columns(rows, left, rest[:count]))
+        rest = rest[count:]
+    return parts
+
+
+def _columns(rows: Sequence[Sequence[str]], left: int, others: Sequence[int]) -> list[str]:
+    return align([[*row[:left], *(row[n] for n in others)] for row in rows], left)
+
+
+def labelled(label: str, text: str, indent: int = 0, width: int = LABEL) -> list[str]:
+    """`label     text`, wrapped and hung under the text; a word longer than a line is kept whole, to be copied."""
+    start = " " * indent + label.ljust(width)
+    start = start if start.endswith(" ") else start + " "
+    return textwrap.wrap(
+        text or "-",
+        WIDTH,
+        initial_indent=start,
+        subsequent_indent=" " * (indent + width),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def ends(left: str, right: str) -> str:
+    """Two texts at the two ends of a line; one after the other where they do not both fit."""
+    return left + " " * max(2, WIDTH - len(left) - len(right)) + right

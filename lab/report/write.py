@@ -1,45 +1,51 @@
-"""Writes the files of a run's reports and prints its end. The views themselves are in `lab.report`."""
+"""Writes the files of a run's report and says its end. The documents and their formats are pure; this is not."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
-from lab.fuzz.model import CAMPAIGN
-from lab.report import console, fuzz, fuzz_files, fuzz_html, fuzz_summary, html, junit, markdown
-from lab.report.summary import Summary, summarise, to_json
-from lab.run import load_fuzz as stored_fuzz
+from lab.engine.errors import LabError
+from lab.report.document import Document, Report
+from lab.report.failures import groups
+from lab.report.render import html, json, junit, markdown, text
+from lab.report.reports import document
+from lab.report.timeline import Timeline, timeline
+from lab.run.data import RunData
 from lab.run.load import load
 from lab.run.record import Record
 
+PICTURES = 30  # of red trials; each is read from disk, and is some 50 KiB of the page
 
-def finish(record: Record, say: Callable[[str], None]) -> int:
-    """Write the reports, print the end of the run, and return the command's exit code."""
-    if record.header().campaign == CAMPAIGN:
-        return _finish_fuzz(record, say)
-    summary = write_reports(record)
-    say(console.end_text(load(record), summary, record.path / "report.html"))
-    return summary.exit_code
+FILES: dict[str, Callable[[Document], str]] = {
+    "summary.json": json.render,
+    "report.html": html.render,
+    "junit.xml": junit.render,
+    "summary.md": markdown.render,
+}
 
 
-def write_reports(record: Record) -> Summary:
+def finish(record: Record, report: Report, say: Callable[[str], None]) -> int:
+    """Write the report of a finished or partial run, say its end, and return the command's exit code."""
+    made = write_reports(record, report)
+    say(text.render(made, record.path / "report.html"))
+    return made.headline.exit_code
+
+
+def write_reports(record: Record, report: Report) -> Document:
     """summary.json, report.html, junit.xml and summary.md in the run's folder."""
     data = load(record)
-    summary = summarise(data)
-    record.write_bytes("summary.json", (json.dumps(to_json(summary), indent=1) + "\n").encode())
-    record.write_bytes("report.html", html.render(data, summary).encode())
-    record.write_bytes("junit.xml", junit.render(data, summary).encode())
-    record.write_bytes("summary.md", markdown.render(data, summary).encode())
-    return summary
+    made = document(data, report, dict(_pictures(record, data)))
+    for name, render in FILES.items():
+        record.write_bytes(name, render(made).encode())
+    return made
 
 
-def _finish_fuzz(record: Record, say: Callable[[str], None]) -> int:
-    """The same files of a fuzz run, and its end."""
-    results, data = stored_fuzz.load(record)
-    summary = fuzz_summary.summarise(results, data)
-    record.write_bytes("summary.json", (json.dumps(fuzz_summary.to_json(summary), indent=1) + "\n").encode())
-    record.write_bytes("report.html", fuzz_html.render(results, data, summary).encode())
-    record.write_bytes("junit.xml", fuzz_files.junit(results, data, summary).encode())
-    record.write_bytes("summary.md", fuzz_files.markdown(results, data, summary).encode())
-    say(fuzz.end_text(results, data, summary, [record.path / "report.html"]))
-    return summary.exit_code
+def _pictures(record: Record, data: RunData) -> Iterator[tuple[int, Timeline]]:
+    """Of the trials that stand for a kind of failure and whose evidence was kept. A damaged one has no picture."""
+    for result in [group[0] for group in groups(data)][:PICTURES]:
+        if result.evidence:
+            try:
+                evidence = record.evidence(result.evidence)[0]
+            except (LabError, OSError, ValueError):
+                continue  # the report of a run must not hang on one trial's files; `lab show` says what is wrong
+            yield result.trial.ident, timeline(evidence, result.verdict)

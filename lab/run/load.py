@@ -1,24 +1,32 @@
-"""A run on disk as the reports see it. Reads only; `lab.record` knows the files, `lab.report` knows what to show."""
+"""A run on disk as the reports see it. Reads only; `lab.run.record` knows the files."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
-from lab.campaigns.cells_data import CELLS
-from lab.model import Json, Promises, from_json
-from lab.report.data import BugInfo, Coverage, HookInfo, LegInfo, RunData
+from lab.engine.errors import LabError
+from lab.model import Json, Promises, Result
+from lab.plan.points import Plan, is_draw
+from lab.plan.shrink import How
+from lab.run import reproducer
+from lab.run.data import BugInfo, Coverage, HookInfo, LegInfo, Reproducer, RunData, workload_of
 from lab.run.record import Record
-from lab.subject.load import Subject
-from lab.trial.prepare import promises_of
+from lab.subject.spec import Subject
+from lab.workloads import promises_of
 
 
 def load(record: Record) -> RunData:
     """Everything of a finished or partial run that a report needs. Raises LabError if it never got to a plan."""
-    header, plan = record.header(), record.plan()
-    subject = recorded_subject(record)
-    lines = record.journal()
+    header, plan, subject = record.header(), record.plan(), record.subject()
+    _check_draws(record, plan)
+    lines, results = record.journal(), record.results()
     workloads, _ = record.inputs()
+    tried = sorted({w for t in plan.trials if (w := workload_of(t)) is not None})
+    for number in tried:
+        _check_workload(record, "plan.json", number, workloads)
     return RunData(
         run=header.run,
         campaign=header.campaign,
@@ -26,57 +34,78 @@ def load(record: Record) -> RunData:
         seed=header.seed,
         storages=header.storages,
         trials=plan.trials,
-        results=record.results(),
+        results=results,
         hooks=tuple(HookInfo(h.name, h.meaning, h.where) for h in subject.hooks),
         expected_hooks=subject.expected_hooks,
-        points_known=plan.points_known,
-        bugs=tuple(BugInfo(b.name, b.property, b.meaning, b.canary) for b in subject.bugs),
-        coverage=Coverage(**subject.coverage.model_dump()),
-        promises=_promises(subject, [workloads[n] for n in sorted({t.workload for t in plan.trials})]),
+        promises=_promises(subject, [workloads[n] for n in tried]) if tried else subject.promises,
         environment=header.environment,
         took_s=took_s(lines),
         interrupted=bool(lines) and lines[-1].get("interrupted", True),
-        workloads=len(workloads),
         path=record.path,
+        points_known=plan.points_known,
+        population=plan.population,
+        workloads=len(workloads),
+        bugs=tuple(BugInfo(b.name, b.property, b.meaning, b.canary, b.within or 1) for b in subject.bugs),
+        bug=header.bug,
+        coverage=Coverage(**subject.coverage.model_dump()),
         covers=plan.covers,
         whole=plan.whole,
         audits=subject.verifier.audits,
+        has_ledger=any(r.counts.effects or r.counts.resent for r in results) or bool(subject.coverage.ledger),
         legs=_legs(record, subject, workloads),
+        bounds=plan.bounds,
+        reproducers={r.trial.ident: found for r in results if (found := _reproducer(record, r)) is not None},
     )
 
 
-def recorded_subject(record: Record) -> Subject:
-    """The subject as it was when the run began, whatever has become of its files since."""
-    return Subject.model_validate(record.read("subject.json"))
+def _check_draws(record: Record, plan: Plan) -> None:
+    """Raises LabError for more draws than there were points, of which no bound could be computed."""
+    drawn = Counter((trial.storage, trial.faults) for trial in plan.trials if is_draw(trial))
+    most = max(drawn.values(), default=0)
+    if most > plan.population:
+        raise LabError(f"{record.path / 'plan.json'} is damaged: {most:,} draws from {plan.population:,} points")
+
+
+def _check_workload(record: Record, name: str, number: int, workloads: Sequence[Json]) -> None:
+    if not 0 <= number < len(workloads):
+        raise LabError(f"{record.path / name} is damaged: workload {number} of {len(workloads)}")
 
 
 def _promises(subject: Subject, workloads: Sequence[Json]) -> Promises:
     """What the trials were judged by, all together: a property with each fault that it is promised under somewhere."""
     found: Promises = {}
     for workload in workloads:
-        for name, faults in promises_of(subject, workload).items():
+        for name, faults in promises_of(workload, subject.promises).items():
             found[name] = tuple(sorted({*found.get(name, ()), *faults}))
     return found
 
 
 def _legs(record: Record, subject: Subject, workloads: Sequence[Json]) -> tuple[LegInfo, ...]:
-    """The legs of a cells campaign, each with its clause and what is promised in its mode; a matrix has none."""
-    if not record.has("legs.json"):
-        return ()
-    clauses = {cell.name: f"{cell.clause} ({cell.source})" for cell in CELLS}
+    """The legs as the campaign wrote them, each with what is promised in its mode."""
     legs = []
-    for data in record.read("legs.json"):
-        leg = from_json(LegInfo, data)
-        asked = promises_of(subject, workloads[leg.workload]) if leg.workload is not None else {}
-        legs.append(replace(leg, clause=clauses.get(leg.cell, ""), promised=asked.get(leg.cell, ())))
+    for leg in record.read("legs.json", tuple[LegInfo, ...]) if record.has("legs.json") else ():
+        if leg.workload is not None:
+            _check_workload(record, "legs.json", leg.workload, workloads)
+        asked = promises_of(workloads[leg.workload], subject.promises) if leg.workload is not None else {}
+        legs.append(replace(leg, promised=asked.get(leg.cell, ())))
     return tuple(legs)
 
 
-def took_s(lines: list[Json]) -> float:
-    """Seconds of work over all sessions: each counts from its beginning to its last line."""
+def _reproducer(record: Record, result: Result) -> Reproducer | None:
+    name = reproducer.path_of(result.trial.ident)
+    if not record.has(name):
+        return None
+    path = Path(record.path / name)
+    how = record.read(reproducer.how_path_of(result.trial.ident), How)
+    return Reproducer(path, how, reproducer.read(path).scenario)
+
+
+def took_s(lines: Sequence[Json]) -> float:
+    """Seconds of trials over all sessions: each counts from its beginning to its last result."""
     total = last = 0.0
     for line in lines:
         if line.get("session") == "began":
             total, last = total + last, 0.0
-        last = float(line["at_s"])
+        elif "result" in line:
+            last = float(line["at_s"])
     return total + last

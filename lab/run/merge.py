@@ -3,52 +3,51 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from lab.codec import to_json
 from lab.engine.errors import UsageError
-from lab.fuzz.model import CAMPAIGN
-from lab.model import to_json
 from lab.plan.points import Plan
-from lab.report import write as reports
-from lab.run.record import Record
+from lab.run.record import ARCHIVE_BYTES, Record
 
 SHARED = ("subject.json", "inputs.json", "census.json")  # must say the same in every shard
 
 
-def merge_shards(out: Path, names: tuple[str, ...], say: Callable[[str], None]) -> int:
-    """Make the run `out` of the given ones; the exit code of the whole. Raises UsageError if they do not fit."""
+def merge_shards(out: Path, names: tuple[str, ...], say: Callable[[str], None]) -> Record:
+    """Make the run `out` of the given ones. Raises UsageError if they do not fit."""
     records = [Record.find(name) for name in names]
     for record in records:
-        if record.header().campaign == CAMPAIGN:
-            raise UsageError(f"{record.path.name} is a fuzz run: it has no shards", "Run it longer, or more seeds.")
+        record.header()  # of another format: that is what it says, and not that its plan is damaged
+        if not record.plan().trials:
+            raise UsageError(f"{record.path.name} has no shards: its plan has no end", "Run it longer, or more seeds.")
     first = records[0]
     for record in records[1:]:
         _refuse_strangers(first, record)
     if out.exists():
-        raise UsageError(f"{out} is there already", "Name a folder that is not.")
+        raise UsageError(f"{out} already exists", "Choose a new folder.")
     plan = _union([record.plan() for record in records])
     out.mkdir(parents=True)
     merged = Record(out.resolve())
     for name in (*SHARED, "prepared.tar"):
-        shutil.copyfile(first.path / name, out / name)
+        merged.write_bytes(name, first.read_bytes(name, ARCHIVE_BYTES))
     merged.write("run.json", to_json(replace(first.header(), run=out.name)))
     merged.write_plan(plan)
     merged.write_bytes("journal.jsonl", _journal(records))
     for record in records:
-        evidence = record.path / "evidence"
-        if evidence.is_dir():
-            shutil.copytree(evidence, out / "evidence", dirs_exist_ok=True)
+        for path in sorted((record.path / "evidence").rglob("*")):
+            name = path.relative_to(record.path).as_posix()
+            if record.has(name):  # no link: it may lead anywhere
+                merged.write_bytes(name, record.read_bytes(name, ARCHIVE_BYTES))
     say(f"merge    {len(records)} shards, {len(plan.trials):,} trials")
-    return reports.finish(merged, say)
+    return merged
 
 
 def _refuse_strangers(first: Record, other: Record) -> None:
     a, b = first.header(), other.header()
-    for what in ("campaign", "seed", "storages", "bug", "subject_image", "verifier_image"):
+    for what in ("campaign", "seed", "storages", "bug", "faults", "options", "subject_image", "verifier_image"):
         if getattr(a, what) != getattr(b, what):
             raise UsageError(f"{b.run} is not a shard of the same run as {a.run}: its {what} is {getattr(b, what)!r}")
     for name in SHARED:

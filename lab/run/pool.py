@@ -30,8 +30,8 @@ class Stop:
         (self.now if self.soon.is_set() else self.soon).set()
 
 
-class Crew:
-    """A fixed number of workers. Made by `crew`, which releases them."""
+class Pool:
+    """A fixed number of workers. Made by `open_pool`, which releases them."""
 
     def __init__(self, workers: list[Worker], stop: Stop) -> None:
         self._workers = workers
@@ -105,7 +105,7 @@ def _collect(results: queue.Queue[tuple[Done | None, BaseException | None, bool]
 
 
 @contextmanager
-def crew(services: Services, layers: Mapping[str, Provisioner], size: int, stop: Stop) -> Iterator[Crew]:
+def open_pool(services: Services, layers: Mapping[str, Provisioner], size: int, stop: Stop) -> Iterator[Pool]:
     """`size` workers of a run."""
     with ExitStack() as stack:
-        yield Crew([stack.enter_context(services.worker(n, layers, stop.now)) for n in range(1, size + 1)], stop)
+        yield Pool([stack.enter_context(services.worker(n, layers, stop.now)) for n in range(1, size + 1)], stop)

@@ -7,26 +7,20 @@ words, with its place.
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pydantic
 
-from lab import model
+from lab import codec
 from lab.engine.errors import UsageError
-from lab.fuzz.model import PAUSE, Kill, Life, Limits, Op, Scenario
-from lab.model import Json
+from lab.model import CrashPoint, Json, Limits, Scenario
 from lab.plan.plan_file import LimitsTable, PlanFile
 from lab.plan.shrink import Shrunk
-from lab.report.table import LABEL, WIDTH, labelled
-from lab.report.text import one_line
 
-FORMAT = 1
+FORMAT = 2
 KIND = "crash-fuzz script"  # what tells it from any other JSON file with a format number
-MOMENTS = ("hook", "answer", "invoke", "start", "end")
-COUNTED = ("hook", "answer", "invoke")
 TODO = "`lab replay` takes a run and a trial's number, or a script that `lab run fuzz` wrote (docs/fuzz.md)."
 
 
@@ -51,12 +45,12 @@ _READER = pydantic.TypeAdapter(Script)
 
 def to_json(script: Script) -> Json:
     """The content of its file."""
-    return dict(model.to_json(script))
+    return dict(codec.to_json(script))
 
 
 def how(found: Shrunk) -> Json:
     """The content of the file beside it: how it was found, for the reports."""
-    return dict(model.to_json(found.how))
+    return dict(codec.to_json(found.how))
 
 
 def read(path: Path) -> Script:
@@ -126,59 +120,23 @@ def _wrong(scenario: Scenario) -> list[str]:
 def _wrong_limits(limits: Limits) -> list[str]:
     """One that nobody can keep would be broken by every daemon."""
     try:
-        LimitsTable(**model.to_json(limits))
+        LimitsTable(**codec.to_json(limits))
     except pydantic.ValidationError as error:
         return [f"its limit {e['loc'][0]}: {e['msg']}" for e in error.errors()]
     return [] if limits.answer_ms < limits.timeout_ms else ["its limit timeout_ms is not above answer_ms"]
 
 
-def _wrong_kill(kill: Kill) -> list[str]:
-    if kill.at not in MOMENTS:
-        return [f"is at {kill.at!r}, which is none of {', '.join(MOMENTS)}"]
-    said = ["names no hook"] if kill.at == "hook" and not kill.hook else []
-    said += ["needs a count from 1"] if kill.at in COUNTED and kill.n < 1 else []
+def path_of(ident: int) -> str:
+    """The reproducer of a trial, relative to its run."""
+    return f"shrunk/{ident:04d}.json"
+
+
+def how_path_of(ident: int) -> str:
+    """How it was found."""
+    return f"shrunk/{ident:04d}-how.json"
+
+
+def _wrong_kill(kill: CrashPoint) -> list[str]:
+    said = [] if kill.hook else ["names no hook and no moment"]
+    said += ["needs a count from 1"] if kill.occurrence < 1 else []
     return said + (["is before its place"] if kill.after_ms < 0 else [])
-
-
-def lines(script: Script, path: Path) -> list[str]:
-    """The script for a person, at most WIDTH columns but for a long path, which is to be copied."""
-    broke = f"{script.property} on {script.storage}, seed {script.scenario.name}"
-    planted = f", planted bug {script.bug}" if script.bug else ""
-    head = [
-        *labelled("script", str(path)),
-        *labelled("replay", f"lab replay {path}"),
-        *labelled("breaks", f"{broke}{planted}; found in run {script.run}"),
-    ]
-    return head + [_indented(line) for life in script.scenario.lives for line in _life(life, script.scenario)]
-
-
-def _indented(line: str) -> str:
-    """Under the text of a labelled line; cut if a value is long, the file has it whole."""
-    whole = " " * LABEL + line
-    return whole if len(whole) <= WIDTH else whole[: WIDTH - 1] + "…"
-
-
-def _life(life: Life, scenario: Scenario) -> list[str]:
-    """A life's operations with the numbers that a violation names, and how it ends."""
-    digits = max((len(str(op.step)) for li in scenario.lives for op in li.ops), default=1)
-    verb = max((len(op.op) for li in scenario.lives for op in li.ops), default=1)
-    said = [
-        f"{op.step:>{digits}}  {f'client {op.client}':<9} {op.op:<{verb}}  {arguments(op)}".rstrip() for op in life.ops
-    ]
-    if life.kill is None:
-        return [*said, "wait until it is idle, read everything back"]
-    return [*said, f"kill -9   at {life.kill}", "restart, read everything back"]
-
-
-def arguments(op: Op) -> str:
-    """`c1 p4 "reply 2"`: one word as it is, any other text in quotes, the rest by its key."""
-    if op.op == PAUSE:
-        return f"{op.args.get('ms')} ms"
-    return one_line(" ".join(_argument(key, value) for key, value in op.args.items()))
-
-
-def _argument(key: str, value: object) -> str:
-    if isinstance(value, str) and re.fullmatch(r"\S+", value):
-        return value
-    said = json.dumps(value, ensure_ascii=False)
-    return said if isinstance(value, str) else f"{key}={said}"

@@ -33,7 +33,8 @@ class Layer:
     `{uid}` and `{gid}` are the subject's."""
     folders: tuple[str, ...] = ()  # made for each volume; the first is the one that is written to, and owned by `uid`
     mount: str = ""
-    """Options, as `mount -o` takes them. `{uid}`, `{gid}`, `{size_bytes}`, and each folder's name with its path."""
+    """Options of the filesystem, not flags such as `noatime`. `{uid}`, `{gid}`, `{size_bytes}`, and each folder's name
+    with its path."""
     audited: tuple[str, ...] = ()  # the mount options that a container must see in its mountinfo
     size_bytes: int = SIZE_BYTES  # of a filesystem that has a size
     can_be_cut: bool = False  # its filesystem can be shut down under a mount without flushing its log: a power cut

@@ -1,222 +1,52 @@
-"""Reads a `subject.toml` with its catalogues: what is tested, by which commands, and what it promises.
+"""Reads a `subject.toml` with its catalogues, and checks that what they name is there.
 
 The built-in subjects are read by the same code from the same kind of file; nothing here knows one by name.
 """
 
 from __future__ import annotations
 
+import difflib
 import json
+import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Any, TypeVar, get_args
 
 import pydantic
 import pydantic_core
-from pydantic import BaseModel, ConfigDict, Field
 
-import faults
 from lab.engine.errors import UsageError
-from lab.model import ANSWER, RECOVERS
-from lab.workloads import FAMILIES
+from lab.files import read_given
+from lab.model import RECOVERS
+from lab.subject.spec import (
+    FORMAT,
+    MOMENTS,
+    BugCatalogue,
+    File,
+    HookCatalogue,
+    Subject,
+    Table,
+    VerifierTable,
+    hooks_of,
+)
+from lab.text import one_line
 
+FileT = TypeVar("FileT", bound=Table)
 IMAGES = Path(__file__).resolve().parents[2] / "images"
 SUBJECTS = IMAGES / "subjects"  # the built-in ones
-Command = Annotated[tuple[str, ...], Field(min_length=1)]
-FileT = TypeVar("FileT", bound="Table")
-MAX_SHOWN = 80  # characters of a wrong value
-DAEMON_MOMENTS = (ANSWER, "invoke", "start", "end")  # at which a daemon is killed, beside its hooks
-
-
-class Table(BaseModel):
-    """A table of a TOML file. Unknown keys and wrong types are errors, never ignored."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class SubjectTable(Table):
-    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,30}$")]
-    image: str  # "build:DIR" or the name of an image that is there
-    data: Annotated[str, Field(pattern=r"^/[a-z0-9/_-]+$")]
-    uid: Annotated[int, Field(gt=0)] = 1000  # root would need no permission that a promise could depend on
-    run: Command
-    recover: Command
-    race: Command | None = None  # one of several released at once; only the cells need it
-    memory_mb: Annotated[int, Field(ge=16, le=4096)] = 128
-
-
-class WorkloadTable(Table):
-    kind: str | None = None
-    files: tuple[str, ...] = ()
-
-    @pydantic.model_validator(mode="after")
-    def _one_source(self) -> WorkloadTable:
-        if (self.kind is None) == (not self.files):
-            raise ValueError("give either `kind` or `files`")
-        if self.kind is not None and self.kind not in FAMILIES:
-            raise ValueError(f"`kind` is none of {', '.join(FAMILIES)}")
-        if len(self.files) == 1:
-            raise ValueError("`files` needs two or more: the first one prepares the state, the others are killed")
-        return self
-
-
-class FuzzTable(Table):
-    """A daemon: several clients drive it, by scenarios drawn from a plan file (docs/fuzz.md)."""
-
-    plan: str
-    clients: str | None = None  # the lab's own; an image of the subject's stands on these and adds an adapter
-    corpus: str | None = None  # seeds that once failed
-
-
-class HooksTable(Table):
-    catalogue: str
-    expected: Annotated[int, Field(gt=0)]
-    barrier: str = "recovery.done"
-
-
-class VerifierTable(Table):
-    image: str
-    command: Command
-    audits: tuple[str, ...] = ()  # properties that say whether a trial ran as asked: a difference makes it invalid
-
-
 FUZZ_VERIFIER = VerifierTable(
     image=f"build:{IMAGES / 'system' / 'checkers' / 'models'}",
     command=("verify", "fuzz"),
     audits=("machine-kept-up", "work-done"),
 )  # of a daemon that names no other: the oracle knows no subject
 
-
-class LedgerTable(Table):
-    hold_at: str | None = None
-
-
-class CoverageTable(Table):
-    """What a campaign must have seen; see `docs/subjects.md`."""
-
-    windows: tuple[str, ...] = ()
-    by: str = ""
-    values: tuple[str, ...] = ()
-    ledger: tuple[Literal["resent", "deduped", "fenced", "receipts"], ...] = ()
-
-    @pydantic.model_validator(mode="after")
-    def _all_or_none(self) -> CoverageTable:
-        if not (bool(self.windows) == bool(self.by) == bool(self.values)):
-            raise ValueError("`windows`, `by` and `values` go together")
-        return self
-
-
-class Deadlines(Table):
-    """Seconds for each phase; the reasons stand in `docs/subjects.md`."""
-
-    ready: Annotated[float, Field(gt=0, le=600)] = 20
-    hook: Annotated[float, Field(gt=0, le=600)] = 30
-    kill: Annotated[float, Field(gt=0, le=600)] = 10
-    recovery: Annotated[float, Field(gt=0, le=600)] = 30
-    resume: Annotated[float, Field(gt=0, le=600)] = 30
-    look: Annotated[float, Field(gt=0, le=600)] = 20
-
-
-class BugsTable(Table):
-    catalogue: str
-    prefix: Command
-
-    @pydantic.model_validator(mode="after")
-    def _names_the_bug(self) -> BugsTable:
-        if not any("{bug}" in part for part in self.prefix):
-            raise ValueError("`prefix` needs {bug}: without it the good program would run")
-        return self
-
-
-class Hook(Table):
-    """One line of the catalogue. A name has no `#` and no `>`: these join names in points."""
-
-    name: Annotated[str, Field(pattern=r"^[a-z0-9_-]+(\.[a-z0-9_-]+)*$")]
-    meaning: Annotated[str, Field(min_length=1)]
-    where: Literal["run", "recovery"]
-    after: tuple[str, ...] = ()
-
-
-class Bug(Table):
-    """A planted bug: a known-bad variant that a property must catch, at one of its points or within some trials."""
-
-    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
-    meaning: Annotated[str, Field(min_length=1)]
-    property: str
-    points: tuple[str, ...] = ()  # of a daemon none: its kills are drawn
-    within: Annotated[int, Field(ge=1, le=1000)] | None = None  # of a daemon: trials that it takes at most
-    timing: bool = False  # it needs operations side by side, or waits: no short script shows it
-    tags: dict[str, str] = {}
-    workload: dict[str, str] = {}  # only in workloads that have these values, e.g. { journal_mode = "delete" }
-    canary: bool = False
-
-
-class _File(Table):
-    subject: SubjectTable
-    workload: WorkloadTable | None = None
-    fuzz: FuzzTable | None = None
-    hooks: HooksTable | None = None
-    verifier: VerifierTable | None = None
-    promises: Annotated[dict[str, tuple[str, ...]], Field(min_length=1)]
-    ledger: LedgerTable = LedgerTable()
-    coverage: CoverageTable = CoverageTable()
-    deadlines_s: Deadlines = Deadlines()
-    bugs: BugsTable | None = None
-
-    @pydantic.model_validator(mode="after")
-    def _one_kind(self) -> _File:
-        if (self.workload is None) == (self.fuzz is None):
-            raise ValueError("give either [workload], or [fuzz] for a daemon")
-        if self.workload is not None and self.hooks is None:
-            raise ValueError("[hooks] is missing: only a daemon can do without")
-        if self.workload is not None and self.verifier is None:
-            raise ValueError("[verifier] is missing: only a daemon can do without")
-        return self
-
-
-class _Hooks(Table):
-    hook: tuple[Hook, ...]
-
-
-class _Bugs(Table):
-    bug: tuple[Bug, ...]
-
-
-class Subject(Table):
-    """A subject, whole: the tables of its file, its catalogues, and the folder that its paths are relative to."""
-
-    folder: Path
-    subject: SubjectTable
-    workload: WorkloadTable | None
-    fuzz: FuzzTable | None = None
-    hooks: tuple[Hook, ...]
-    expected_hooks: int
-    barrier: str
-    verifier: VerifierTable
-    promises: dict[str, tuple[str, ...]]
-    ledger: LedgerTable
-    coverage: CoverageTable
-    deadlines: Deadlines
-    bugs: tuple[Bug, ...]
-    bug_prefix: tuple[str, ...]
-
-    @property
-    def name(self) -> str:
-        return self.subject.name
-
-    def bug(self, name: str) -> Bug:
-        """The planted bug of that name. Raises UsageError."""
-        for bug in self.bugs:
-            if bug.name == name:
-                return bug
-        names = ", ".join(b.name for b in self.bugs) or "none"
-        raise UsageError(f"subject {self.name} has no planted bug {name!r}", f"It has: {names}.")
-
-    def command(self, base: tuple[str, ...], bug: str | None) -> tuple[str, ...]:
-        """`run` or `recover`, of the good program or of one with a planted bug."""
-        if bug is None:
-            return base
-        return tuple(part.replace("{bug}", bug) for part in self.bug_prefix) + base
+MAX_BYTES = 1024 * 1024  # of one TOML file
+MAX_SHOWN = 80  # characters of a wrong value
+# A dotted key of more than 32 parts: tomllib takes minutes for one of thousands.
+_LONG_KEY = re.compile(
+    r"""(?<![\w-])(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')(?:[ \t]*\.[ \t]*(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')){32}"""
+)
 
 
 def load(name_or_path: str) -> Subject:
@@ -231,10 +61,10 @@ def load(name_or_path: str) -> Subject:
             )
     elif path.is_dir():
         path = path / "subject.toml"
-    file = read_table(_File, path)
+    file = read_table(File, path)
     folder = path.resolve().parent
-    hooks = read_table(_Hooks, folder / file.hooks.catalogue).hook if file.hooks else ()
-    bugs = read_table(_Bugs, folder / file.bugs.catalogue).bug if file.bugs else ()
+    hooks = read_table(HookCatalogue, folder / file.hooks.catalogue).hook if file.hooks else ()
+    bugs = read_table(BugCatalogue, folder / file.bugs.catalogue).bug if file.bugs else ()
     subject = Subject(
         folder=folder,
         subject=file.subject,
@@ -267,7 +97,7 @@ def _check_references(subject: Subject, path: Path) -> None:
             f"{path}: [hooks] expected = {subject.expected_hooks}, but the catalogue lists {len(names)}",
             "If you added or removed a hook on purpose, change the number.",
         )
-    for moment in DAEMON_MOMENTS if subject.fuzz else (ANSWER,):
+    for moment in MOMENTS:
         if moment in names:
             raise UsageError(
                 f"{path}: the hook catalogue lists {moment!r}, which is the name of a moment", "Rename it."
@@ -275,18 +105,13 @@ def _check_references(subject: Subject, path: Path) -> None:
     for hook, where in _named_hooks(subject):
         if hook not in names:
             raise UsageError(f"{path}: {where} names the hook {hook!r}, which is not in the catalogue")
-    for name, promised in subject.promises.items():
-        for fault in promised:
-            if fault not in faults.names():
-                there = ", ".join(faults.names())
-                raise UsageError(f"{path}: [promises] {name} names the fault {fault!r}", f"There are: {there}.")
     for bug in subject.bugs:
         if bug.property not in (*subject.promises, *subject.verifier.audits, RECOVERS):
             raise UsageError(
                 f"{path}: bug {bug.name} names the property {bug.property!r}, which is not under [promises]",
                 "What is not promised is only noted, so nothing could catch it.",
             )
-        wanted, value = ("within", bug.within) if subject.fuzz else ("points", bug.points)
+        wanted, value = ("within", bug.within) if subject.driven_by == "clients" else ("points", bug.points)
         if not value:
             raise UsageError(f"{path}: bug {bug.name} lacks `{wanted}`: nothing says where it must be caught")
 
@@ -306,34 +131,91 @@ def _named_hooks(subject: Subject) -> Iterator[tuple[str, str]]:
         yield from ((name, f"`after` of hook {hook.name}") for name in hook.after)
 
 
-def hooks_of(point: str) -> tuple[str, ...]:
-    """A bug's point: "hook", or "hook > hook" with a second crash in the recovery."""
-    return tuple(part.strip() for part in point.split(">"))
+def check_faults(subject: Subject, known: Iterable[str]) -> None:
+    """That every fault under [promises] is one of `known`: one that is misspelled would promise nothing.
+
+    A campaign calls this, which knows the faults. Raises UsageError.
+    """
+    there = tuple(known)
+    for name, promised in subject.promises.items():
+        for fault in promised:
+            if fault not in there:
+                raise UsageError(
+                    f"{subject.folder / 'subject.toml'}: [promises] {name} names the fault {fault!r}"
+                    f"{did_you_mean(fault, there)}",
+                    f"There are: {', '.join(there)}.",
+                )
+
+
+def did_you_mean(name: str, known: Sequence[str]) -> str:
+    """`, did you mean …?`, or nothing if no known name is near."""
+    near = difflib.get_close_matches(name, known, n=1)
+    return f", did you mean {near[0]!r}?" if near else ""
 
 
 def read_table(kind: type[FileT], path: Path) -> FileT:
     """A TOML file of that shape. Raises UsageError with the place and the reason."""
-    try:
-        data = tomllib.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is not TOML: {error}") from error
+    data = _toml(path)
+    version = data.get("format", FORMAT)
+    if "format" in kind.model_fields and version != FORMAT:
+        raise UsageError(
+            f"{path}: format = {one_line(repr(version), MAX_SHOWN)} is not known; this lab reads {FORMAT}",
+            "docs/upgrade.md says what has changed and what to write instead.",
+        )
     try:
         # As JSON: only there is a list strictly a tuple, while "1000" is no number and "yes" no truth.
         return kind.model_validate_json(json.dumps(data, default=str), strict=True)
     except pydantic.ValidationError as error:
-        lines = [f"{'.'.join(str(part) for part in e['loc']) or 'file'}: {_plain(e)}" for e in error.errors()]
+        lines = [f"{_place(e)}: {_plain(kind, e)}" for e in error.errors()]
         raise UsageError(f"{path}:\n    " + "\n    ".join(lines), "docs/subjects.md describes every key.") from error
 
 
-def _plain(error: pydantic_core.ErrorDetails) -> str:
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        text = read_given(path, MAX_BYTES).decode("utf-8")
+        if _LONG_KEY.search(text):
+            raise UsageError(f"{path} is not read: it has a key of more than 32 parts")
+        data = tomllib.loads(text)
+        if _has_nul(data):
+            raise UsageError(f"{path} is not read: it has a NUL in a text")
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is not TOML: {error}") from error
+    except RecursionError:
+        raise UsageError(f"{path} is not read: it is nested too deeply") from None
+    return data
+
+
+def _has_nul(data: object) -> bool:
+    """Whether any text has a NUL: no path and no argument of a command can."""
+    if isinstance(data, dict):
+        return any("\0" in key or _has_nul(value) for key, value in data.items())
+    return any(map(_has_nul, data)) if isinstance(data, list) else isinstance(data, str) and "\0" in data
+
+
+def _place(error: pydantic_core.ErrorDetails) -> str:
+    return one_line(".".join(str(part) for part in error["loc"]) or "file", MAX_SHOWN)
+
+
+def _plain(kind: type[Table], error: pydantic_core.ErrorDetails) -> str:
     """A validation error in a person's words."""
     if error["type"] == "extra_forbidden":
-        return "unknown key"
+        *where, key = error["loc"]
+        return "unknown key" + did_you_mean(str(key), _keys_at(kind, where))
     if error["type"] == "missing":
         return "missing"
     if error["type"] == "value_error":
         return str(error["ctx"]["error"])  # our own words, of a whole table: they name what is wrong in it
-    found = repr(error["input"])
-    return f"{error['msg']} (found {found if len(found) <= MAX_SHOWN else found[:MAX_SHOWN] + '…'})"
+    return f"{error['msg']} (found {one_line(repr(error['input']), MAX_SHOWN)})"
+
+
+def _keys_at(kind: type[Table], where: Iterable[int | str]) -> list[str]:
+    """The keys that the table at a place may have; none where it is not known."""
+    for part in where:
+        if isinstance(part, int) or part not in kind.model_fields:
+            continue
+        annotation = kind.model_fields[part].annotation
+        inner = (annotation, *get_args(annotation))
+        kind = next((c for c in inner if isinstance(c, type) and issubclass(c, Table)), Table)
+    return list(kind.model_fields)

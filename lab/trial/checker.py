@@ -1,4 +1,4 @@
-"""The verifier's container, as a trial uses it: started first, which also keeps a tmpfs alive; asked by JSON lines.
+"""The checker: a subject's verifier in its container, asked by JSON lines. Started first, it keeps a tmpfs alive.
 
 If it dies, says nothing in time or answers nonsense, that is the lab's error, never a pass.
 """
@@ -12,15 +12,20 @@ from collections.abc import Mapping
 
 import docker
 
+from lab.codec import from_json
 from lab.engine.container import Container, Spec
 from lab.engine.errors import DeadlinePassed, ServiceFailed
 from lab.engine.stream import LineParser
-from lab.model import Finding, Json, Look, from_json
+from lab.model import Finding, Json, Look
 
 LAST_WORDS = 600  # characters: the end of a traceback
 
 
-class Verifier:
+class CheckerRaised(ServiceFailed):
+    """The checker lives and answered with an error of its own: what it saw is kept, and can be judged again."""
+
+
+class Checker:
     """A verifier container. `hello` waits for its first line; then `look` as often as there is something to look at."""
 
     def __init__(self, client: docker.DockerClient, spec: Spec, stop: threading.Event) -> None:
@@ -64,7 +69,7 @@ class Verifier:
         self._container.stream.send_line(json.dumps(request, separators=(",", ":")).encode())
         answer = self._answer(timeout_s, what)
         if "error" in answer:
-            raise ServiceFailed(f"{what}: it answered {answer['error']}")
+            raise CheckerRaised(f"{what}: it answered {answer['error']}")
         return answer
 
     def _answer(self, timeout_s: float, what: str) -> Json:

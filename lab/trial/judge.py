@@ -1,47 +1,96 @@
 """From evidence to verdict: a pure function, so that stored evidence can be judged again.
 
 A green run means something only because of this file: a trial passes if each link of its evidence was seen, and every
-missing link makes it invalid.
+missing link makes it invalid. What the links are depends on the script (`lab.trial.links`); what outweighs what does
+not, and stands here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from lab.model import RECOVERS, Evidence, Fact, Kind, LedgerCounts, Look, Process, Verdict, Word, from_json
-from lab.storage import mountinfo
-from lab.storage.mountinfo import Expected
+from lab.model import RECOVERS, Evidence, Fact, Json, LedgerCounts, Look, Result, Scenario, Verdict, Word
+from lab.trial import links
 
-SIGKILLED = 137  # 128 + SIGKILL, as the engine reports it
+MAX_NOTES = 20  # of one trial, in its verdict; the evidence has all
 
 
-def judge(evidence: Evidence, promises: Mapping[str, tuple[str, ...]], audits: Sequence[str] = ()) -> Verdict:
+def judge(evidence: Evidence, promises: Mapping[str, Sequence[str]], audits: Sequence[str] = ()) -> Verdict:
     """The verdict of one trial. `audits` are properties that say whether it ran as it was asked to, and no promises.
 
     The order matters. A broken link comes first, for nothing that was seen behind it counts. Then the first difference
-    that breaks a promise; then a trial that ended early; then what was never checked. Only then a loss that nobody
-    promised to prevent: it is green, and may hide none of these.
+    that breaks a promise; then a trial that ended early; then an audit that differs, or a link that was never made, as
+    of a property that was checked on no fact. Only then an unpromised loss: it is green, and may hide none of these.
     """
-    checked = _facts(evidence, tuple(promises))
-    facts = checked | _facts(evidence, audits)
+    checked = [name for name in promises if name != RECOVERS]
+    facts = _facts(evidence, (*checked, *audits))
+    facts[RECOVERS] = len(evidence.up_ms)
+    broken = _broken(evidence, audits)
+
+    def promised(look: Look, name: str) -> bool:
+        return _is_promised(promises.get(name, ()), _struck(evidence, look.process))
+
+    notes = tuple(
+        f"{name}: {differs.fact}: {_why(differs)}"
+        for look, name, differs in _first_differences(evidence)
+        if name not in audits and not promised(look, name)
+    )[:MAX_NOTES]
+
+    def differing(word: Word, look: Look, name: str, differs: Fact) -> Verdict:
+        why = differs.why or f"{differs.fact}: {_why(differs)}"
+        return Verdict(word, why, name, broken, look.name, differs, facts, notes)
+
+    def missing(why: str) -> Verdict:
+        failure = evidence.failure
+        said = f" ({failure.phase}: {failure.what})" if failure else ""
+        return Verdict(Word.INVALID, f"{why}{said}", facts=facts, notes=notes)
+
+    chain = links.of(evidence.trial.script)
+    if chain.audits_first:
+        for look, name, differs in _differences(evidence, audits):
+            return differing(Word.INVALID, look, name, differs)
+    for link in chain.broken(evidence):
+        return missing(link)
+    for look, name, differs in _differences(evidence, checked):
+        if promised(look, name):
+            return differing(Word.VIOLATION, look, name, differs)
+    if evidence.failure is not None:
+        return _failed(evidence, promises, broken, facts, notes)
     for look, name, differs in _differences(evidence, audits):
-        return _differing(Word.INVALID, look, name, differs, evidence, facts)
-    for broken in _broken_links(evidence):
-        said = f" ({evidence.failure.phase}: {evidence.failure.what})" if evidence.failure else ""
-        return Verdict(Word.INVALID, f"{broken}{said}", facts=facts)
-    promised = [name for name, faults in promises.items() if evidence.trial.fault in faults]
-    for look, name, differs in _differences(evidence, promised):
-        return _differing(Word.VIOLATION, look, name, differs, evidence, facts)
-    failure = evidence.failure
-    if failure is not None:
-        name = RECOVERS if failure.word is Word.VIOLATION else ""
-        return Verdict(failure.word, f"{failure.phase}: {failure.what}", name, (name,) if name else (), facts=facts)
-    for missing in _unchecked(evidence, checked, audits):
-        return Verdict(Word.INVALID, missing, facts=facts)
-    others = sorted({name for look in evidence.looks for name in look.properties} - set(promised))
-    for look, name, differs in _differences(evidence, others):
-        return _differing(Word.NOTE, look, name, differs, evidence, facts)
+        return differing(Word.INVALID, look, name, differs)
+    for link in (*chain.unmade(evidence), *_unchecked(evidence, checked, audits)):
+        return missing(link)
+    for look, name, differs in _differences(evidence, broken):
+        return differing(Word.NOTE, look, name, differs)
     return Verdict(Word.PASS, facts=facts)
+
+
+def _is_promised(survives: Sequence[str], struck: set[str]) -> bool:
+    """Whether a property that is claimed to survive some faults survives all that struck."""
+    return bool(survives) and struck <= {*survives}
+
+
+def _struck(evidence: Evidence, number: int) -> set[str]:
+    """The faults that struck up to that process: one that is planned, and never came to strike, excuses no loss."""
+    return {p.fault for p in evidence.processes if p.number <= number and p.fault is not None}
+
+
+def _failed(
+    evidence: Evidence,
+    promises: Mapping[str, Sequence[str]],
+    broken: tuple[str, ...],
+    facts: dict[str, int],
+    notes: tuple[str, ...],
+) -> Verdict:
+    """A trial that ended early: by a recovery that failed, which is promised everywhere unless said otherwise."""
+    failure = evidence.failure
+    assert failure is not None
+    why = f"{failure.phase}: {failure.what}"
+    if failure.word is not Word.VIOLATION:
+        return Verdict(failure.word, why, facts=facts, notes=notes)
+    struck = _struck(evidence, len(evidence.processes))
+    kept = RECOVERS not in promises or _is_promised(promises[RECOVERS], struck)
+    return Verdict(Word.VIOLATION if kept else Word.NOTE, why, RECOVERS, broken, facts=facts, notes=notes)
 
 
 def _facts(evidence: Evidence, names: Sequence[str]) -> dict[str, int]:
@@ -51,73 +100,8 @@ def _facts(evidence: Evidence, names: Sequence[str]) -> dict[str, int]:
     }
 
 
-def _differing(word: Word, look: Look, name: str, differs: Fact, evidence: Evidence, facts: dict[str, int]) -> Verdict:
-    why = differs.why or f"{differs.fact}: expected {differs.expected!r}, found {differs.found!r}"
-    return Verdict(word, why, name, _broken(evidence), look.name, differs, facts)
-
-
-def _broken_links(evidence: Evidence) -> Iterator[str]:
-    """Each link of the chain that was looked for and found broken."""
-    expected = from_json(Expected, evidence.mount)
-    lines = [look.mount for look in evidence.looks] + [p.mount for p in evidence.processes if p.mount is not None]
-    for line in lines:
-        if why := mountinfo.audit(line, expected):
-            yield f"not on {evidence.trial.storage}: {why}"
-    numbers = [process.number for process in evidence.processes]
-    if numbers != list(range(1, len(numbers) + 1)):
-        yield f"it has processes {numbers}: one is missing"
-    for process in evidence.processes:
-        yield from _broken_process(process, evidence)
-    yield from _broken_count_of_kills(evidence)
-
-
-def _broken_process(process: Process, evidence: Evidence) -> Iterator[str]:
-    who, points = f"process {process.number}", evidence.trial.points
-    # The first runs, the others recover, and racers have no point of their own.
-    rank = sum(p.racer is None for p in evidence.processes if p.number <= process.number)
-    asked = str(points[rank - 1]) if process.racer is None and rank <= len(points) else None
-    if process.armed != asked:
-        yield f"{who} was armed at {process.armed}, but the trial is about {asked}"
-    if process.killed:
-        yield from _broken_kill(process, evidence)
-    elif process.oom_killed:
-        yield f"{who} was killed by its memory limit, not by the lab"
-    elif process.exit_code == SIGKILLED:
-        yield f"{who} exited {SIGKILLED} by itself: that is not a kill"
-    elif process.hit is not None and process.exit_code is not None:
-        yield f"{who} stood at {process.hit} and ended with exit code {process.exit_code} before it was killed"
-
-
-def _broken_kill(process: Process, evidence: Evidence) -> Iterator[str]:
-    who = f"process {process.number}"
-    if process.hit is None or str(process.hit) != process.armed:
-        yield f"{who} was killed without the record of its armed hook {process.armed}"
-    if process.alive is None:
-        yield f"{who} was not seen alive at {process.armed}"
-    if process.exit_code is None and _ended_before_a_look_at(process, evidence):
-        return  # its end could not be seen; the failure says why
-    if process.exit_code != SIGKILLED:
-        yield f"{who} ended with exit code {process.exit_code}, not {SIGKILLED}"
-    if process.oom_killed is not False:
-        yield f"{who} was killed by its memory limit"
-    if process.gone is None:
-        yield f"{who} was not seen gone after the kill"
-
-
-def _ended_before_a_look_at(process: Process, evidence: Evidence) -> bool:
-    return evidence.failure is not None and all(look.process != process.number for look in evidence.looks)
-
-
-def _broken_count_of_kills(evidence: Evidence) -> Iterator[str]:
-    """What was judged must have been killed before; what a probe asks for must not be there to be killed at."""
-    killed = [process for process in evidence.processes if process.killed]
-    failure = evidence.failure
-    judged = bool(evidence.looks) or failure is None or failure.word is Word.VIOLATION
-    if evidence.trial.kind is not Kind.PROBE:
-        if judged and not killed and not (evidence.trial.racers and not evidence.trial.points):
-            yield "nothing was killed"
-    elif killed:
-        yield f"it reached {killed[0].armed}, which is not in the census: the enumeration is not complete"
+def _why(differs: Fact) -> str:
+    return differs.why or f"expected {differs.expected!r}, found {differs.found!r}"
 
 
 def _differences(evidence: Evidence, names: Sequence[str]) -> Iterator[tuple[Look, str, Fact]]:
@@ -128,45 +112,70 @@ def _differences(evidence: Evidence, names: Sequence[str]) -> Iterator[tuple[Loo
                 yield look, name, differs
 
 
-def _broken(evidence: Evidence) -> tuple[str, ...]:
-    """Every property that differed at some look."""
-    return tuple(
-        sorted({name for look in evidence.looks for name, f in look.properties.items() if f.differs is not None})
-    )
-
-
-def _unchecked(evidence: Evidence, facts: Mapping[str, int], audits: Sequence[str]) -> Iterator[str]:
-    """Links that a whole trial must have: the restart, its end, every look, and facts for every property."""
-    last = evidence.processes[-1] if evidence.processes else None
-    if last is None or last.killed or last.exit_code != 0:
-        yield "no process came to its end by itself with exit code 0"
-        return
-    killed = [process for process in evidence.processes if process.killed]
-    if evidence.trial.drawn == "all" and evidence.trial.kind is Kind.POINT and len(killed) < len(evidence.trial.points):
-        yield f"{evidence.trial.points[len(killed)]}, which the census reached, was not reached"
-    racers = [process for process in evidence.processes if process.racer is not None and process.exit_code is not None]
-    if len(racers) != evidence.trial.racers:
-        yield f"{len(racers)} of {evidence.trial.racers} racers were seen to their end"
-    wanted = [("killed", process.number) for process in killed]
-    wanted += [("recovered", last.number)] if evidence.trial.kind is not Kind.PROBE else []
-    wanted += [("end", last.number)]
-    looks = [(look.name, look.process) for look in evidence.looks]
-    for name, number in wanted:
-        if (name, number) not in looks:
-            yield f"the verifier never looked at `{name}` of process {number}"
+def _first_differences(evidence: Evidence) -> Iterator[tuple[Look, str, Fact]]:
+    """The first difference of each property."""
+    seen: set[str] = set()
     for look in evidence.looks:
-        for name in sorted(set(facts) - set(look.properties)):
+        for name, finding in look.properties.items():
+            if finding.differs is not None and name not in seen:
+                seen.add(name)
+                yield look, name, finding.differs
+
+
+def _broken(evidence: Evidence, audits: Sequence[str]) -> tuple[str, ...]:
+    """Every property that differed at some look, and `recovers` if that is how the trial ended."""
+    differed = {name for _, name, _ in _first_differences(evidence)} - set(audits)
+    failed = evidence.failure is not None and evidence.failure.word is Word.VIOLATION
+    return tuple(sorted(differed | ({RECOVERS} if failed else set())))
+
+
+def _unchecked(evidence: Evidence, promised: Sequence[str], audits: Sequence[str]) -> Iterator[str]:
+    """What the verifier owes: an answer for every property at every look; where each trial owes them, facts."""
+    for look in evidence.looks:
+        for name in sorted({*promised, *audits} - set(look.properties)):
             yield f"the verifier said nothing of {name} at `{look.name}`"
-    for name, count in facts.items():
+    each = (*promised, *audits) if links.of(evidence.trial.script).facts_each else ()
+    for name, count in _facts(evidence, each).items():
         if count == 0:
-            yield f"{name} was checked on no fact"
-    for name in audits:
-        if not any(name in look.properties and look.properties[name].facts for look in evidence.looks):
-            yield f"{name}, which says whether it ran as asked, was checked on no fact"
-    if not facts:
+            yield f"{name}{', which says whether it ran as asked,' if name in audits else ''} was checked on no fact"
+    if not promised:
         yield "no property was checked: the subject promises none"
     if not evidence.verifier:
         yield "the verifier never said who it is"
+
+
+def in_brief(evidence: Evidence, verdict: Verdict, kept: str | None) -> Result:
+    """A trial as one line of the journal."""
+    last = evidence.phases[-1] if evidence.phases else None
+    sent = evidence.history if isinstance(evidence.trial.script, Scenario) else ()  # others are a subject's own words
+    return Result(
+        trial=evidence.trial,
+        verdict=verdict,
+        hits=tuple(p.hit for p in evidence.processes if p.killed and p.hit is not None),
+        up_ms=evidence.up_ms,
+        starts=evidence.starts,
+        took_s=(last.began_ms + last.took_ms) / 1000 if last else 0.0,
+        counts=count_ledger(evidence.ledger),
+        processes=sum(p.racer is None for p in evidence.processes),
+        operations=sum(line.get("event") == "invoke" and bool(line.get("step")) for line in sent),
+        waits_ms=waits_ms(sent),
+        mount=evidence.looks[-1].mount if evidence.looks else "",
+        verifier=evidence.verifier,
+        evidence=kept,
+    )
+
+
+def waits_ms(history: Sequence[Json]) -> dict[str, tuple[float, ...]]:
+    """How long each request of a client waited, per operation: until its answer, or until it was given up."""
+    invoked: dict[int, tuple[str, float]] = {}
+    waits: dict[str, list[float]] = {}
+    for line in history:
+        if line.get("event") == "invoke":
+            invoked[line["id"]] = (line["op"], line["at_ms"])
+        elif line.get("event") in ("ok", "fail", "info"):
+            op, at_ms = invoked.pop(line["id"])
+            waits.setdefault(op, []).append(round(line["at_ms"] - at_ms, 1))
+    return {op: tuple(found) for op, found in sorted(waits.items())}
 
 
 def count_ledger(ledger: Mapping[str, object]) -> LedgerCounts:

@@ -5,20 +5,22 @@ It is made on a tmpfs and taken out as an archive through the engine, so that ev
 
 from __future__ import annotations
 
-import json
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
+from lab.codec import SAID_DEPTH, parse
 from lab.engine.container import Container, Mount, Spec
 from lab.engine.errors import LabError, UsageError
 from lab.engine.services import LABEL_ROLE
 from lab.engine.stream import LineParser
-from lab.model import Json, Promises
-from lab.subject.load import Subject
+from lab.files import read_given
+from lab.model import Json
+from lab.subject.spec import Subject
 from lab.trial.process import SubjectProcess, TrialEnded
-from lab.trial.worker import Prepared, Services, Worker, open_layers, workload_text
-from lab.workloads import FAMILIES
+from lab.trial.setting import WORKLOAD_BYTES, Prepared, workload_text
+from lab.trial.worker import Services, Worker, open_layers
+from lab.workloads import FAMILIES, rules_of
 
 NAME = "prepared"
 MAX_ARCHIVE_BYTES = 48 * 1024 * 1024  # of a volume of 64 MiB
@@ -33,27 +35,12 @@ class Scripts(NamedTuple):
 
 def workloads(subject: Subject, seed: int, count: int) -> Scripts:
     """The workload that prepares the state, and those that are killed: `count` of a family, or the subject's files."""
-    assert subject.workload is not None  # a daemon has none: `frame.checked`
+    assert subject.workload is not None  # a daemon has none: `lab.campaigns.session.checked`
     if subject.workload.kind is not None:
         family = FAMILIES[subject.workload.kind]
         return Scripts(family.prepared(seed), tuple(family.generate(seed, index) for index in range(count)))
     first, *rest = (_read(subject.folder / name) for name in subject.workload.files)
     return Scripts(first, tuple(rest))
-
-
-def rules_of(workload: Json) -> Json:
-    """The ledger's rules of a workload: a family knows its own; a file of the subject's says them under "ledger"."""
-    family = FAMILIES.get(workload.get("kind", ""))
-    if family:
-        return dict(family.ledger_rules(workload))
-    rules = workload.get("ledger", {})
-    return {"decline": rules.get("decline", []), "lose_reply": rules.get("lose_reply", [])}
-
-
-def promises_of(subject: Subject, workload: Json) -> Promises:
-    """What a trial of this workload is judged by: a family may ask for some of the subject's promises only."""
-    family = FAMILIES.get(workload.get("kind", ""))
-    return family.promised(workload, subject.promises) if family else subject.promises
 
 
 def prepare(services: Services, worker: Worker, subject: Subject, image: str, workload: Json) -> Prepared:
@@ -120,11 +107,11 @@ def _archive(worker: Worker, keeper: Container, data: str) -> bytes:
 
 def _read(path: Path) -> Json:
     try:
-        data = json.loads(path.read_text("utf-8"))
+        data = parse(read_given(path, WORKLOAD_BYTES), depth=SAID_DEPTH)
     except OSError as error:
         raise UsageError(f"cannot read the workload {path}: {error.strerror}") from error
     except ValueError as error:
-        raise UsageError(f"the workload {path} is not JSON: {error}") from error
+        raise UsageError(f"the workload {path} is not JSON that the lab takes: {error}") from error
     if not isinstance(data, dict):
         raise UsageError(f"the workload {path} is not a JSON object")
     return data

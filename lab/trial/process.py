@@ -17,8 +17,8 @@ from lab.engine.container import Container, HostProcess, Spec
 from lab.engine.errors import DeadlinePassed
 from lab.engine.stream import RecordParser
 from lab.model import ANSWER, Hit, Json, Process, Word
-from lab.subject.load import Deadlines
-from lab.trial.judge import SIGKILLED
+from lab.subject.spec import Deadlines
+from lab.trial.links import SIGKILLED
 
 
 class TrialEnded(Exception):
@@ -52,6 +52,7 @@ class SubjectProcess:
         self._deadlines = deadlines
         self._data = data
         self._host: HostProcess | None = None
+        self._hits_taken = 0
         self.seen = Process(number=number, command=tuple(spec.command), armed=armed, racer=racer)
         self.started_s = 0.0
 
@@ -82,9 +83,11 @@ class SubjectProcess:
         self._container.start()
 
     def wait_hit(self, timeout_s: float, what: str) -> Hit | None:
-        """The record at which it now stands, or None if it has ended; one that outlives its deadline is a hang."""
+        """The next record at which it stands, or None if it has ended; one that outlives its deadline is a hang."""
         records = self._records
-        if self._waited(lambda: bool(records.hits) or records.flooded, timeout_s, what) and not records.flooded:
+        there = self._waited(lambda: len(records.hits) > self._hits_taken or records.flooded, timeout_s, what)
+        if there and not records.flooded:
+            self._hits_taken = len(records.hits)
             return records.hits[-1]
         self.wait_exit(timeout_s)
         return None
@@ -110,6 +113,10 @@ class SubjectProcess:
         elif self._host.alive():
             self._note(alive="psutil", mount=self._host.mount_line(self._data))
 
+    def struck_by(self, fault: str) -> None:
+        """Note which fault is about to strike it."""
+        self._note(fault=fault)
+
     def kill(self) -> None:
         """Send SIGKILL. If it had ended by itself, nothing is noted: then it was not killed."""
         self._note(killed=self._container.kill())
@@ -122,7 +129,7 @@ class SubjectProcess:
             raise TrialEnded(Word.HANG, str(error)) from error
         self._note_end()
         if self.seen.exit_code not in (None, SIGKILLED):
-            self._note(killed=False)  # the engine takes a kill of one that has just ended by itself
+            self._note(killed=False, fault=None)  # the engine takes a kill of one that has just ended by itself
         if self._host is None:
             self._note(gone="engine")
         elif not self._host.alive():

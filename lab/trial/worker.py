@@ -1,22 +1,15 @@
-"""What a trial needs around it: the setting that all trials of a campaign share, and the things that a worker owns.
-
-A setting is plain, picklable data. A worker has its own engine client and namespace holder; agent and ledger are the
-run's.
-"""
+"""What a worker owns: an engine client and a namespace holder of its own. Agent and ledger are the run's."""
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 
 import docker
 
 from lab.engine.client import connect
-from lab.engine.errors import UsageError
 from lab.engine.gc import sweep
 from lab.engine.services import (
     LABEL_KEPT,
@@ -28,55 +21,7 @@ from lab.engine.services import (
     pool_volume,
     storage_agent,
 )
-from lab.model import Json, Promises
 from lab.storage import Backend, Provisioner, find
-from lab.subject.load import Subject
-
-WORKLOAD_BYTES = 100 * 1024  # Linux takes 128 KiB for one environment variable
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """The state that every trial starts from: a finished workload, what it left, and what the ledger saw of it."""
-
-    workload: Json
-    ledger: Json
-    archive: bytes  # a tar of the data folder, as the subject's user
-
-    @property
-    def told(self) -> Json:
-        """What the verifier is told of it."""
-        return {"workload": self.workload, "ledger": self.ledger}
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What all trials of a campaign share. Plain data."""
-
-    run: str
-    seed: int
-    subject: Subject
-    subject_image: str
-    verifier_image: str
-    workloads: tuple[Json, ...]
-    rules: tuple[Json, ...]  # of the ledger, per workload
-    promises: tuple[Promises, ...]  # that a trial of it is judged by, per workload
-    prepared: Prepared
-
-    @cached_property
-    def workload_texts(self) -> tuple[str, ...]:
-        """The workloads as the subject gets them, in `LAB_WORKLOAD`."""
-        return tuple(workload_text(w) for w in self.workloads)
-
-
-def workload_text(workload: Json) -> str:
-    """A workload as a subject gets it. Raises UsageError if it is longer than an environment variable may be."""
-    text = json.dumps(workload, sort_keys=True, separators=(",", ":"))
-    if len(text) > WORKLOAD_BYTES:
-        raise UsageError(
-            f"a workload has {len(text):,} bytes; at most {WORKLOAD_BYTES:,} fit", "Split it into several workloads."
-        )
-    return text
 
 
 @dataclass(frozen=True)

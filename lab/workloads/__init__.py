@@ -25,3 +25,17 @@ FAMILIES = {
         session_cells.by_index, session_cells.prepared, session_cells.no_rules, session_cells.promised
     ),
 }
+
+
+def rules_of(workload: Json) -> dict[str, list[str]]:
+    """The ledger's rules of a workload: a family knows its own; a file of the subject's says them under "ledger"."""
+    if family := FAMILIES.get(workload.get("kind", "")):
+        return family.ledger_rules(workload)
+    rules = workload.get("ledger", {})
+    return {"decline": rules.get("decline", []), "lose_reply": rules.get("lose_reply", [])}
+
+
+def promises_of(workload: Json, promises: Promises) -> Promises:
+    """What a trial of this workload is judged by: a family may ask for some of the subject's promises only."""
+    family = FAMILIES.get(workload.get("kind", ""))
+    return family.promised(workload, promises) if family else promises

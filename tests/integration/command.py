@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,13 +31,19 @@ class Ended:
 class Running:
     """A `lab` command at work. As a context, it is killed at the end if it still runs."""
 
-    def __init__(self, where: Path, *words: str, environment: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        where: Path,
+        *words: str,
+        environment: dict[str, str] | None = None,
+        program: Sequence[str | Path] = (LAB,),
+    ) -> None:
         self.where = where
         self._files = [(where / f".{name}-{time.monotonic_ns()}") for name in ("out", "err")]
         out, err = (path.open("wb") for path in self._files)
         with out, err:
             self.process = subprocess.Popen(
-                [LAB, *words], cwd=where, stdout=out, stderr=err, env={**os.environ, **(environment or {})}
+                [*program, *words], cwd=where, stdout=out, stderr=err, env={**os.environ, **(environment or {})}
             )
 
     def __enter__(self) -> Running:
@@ -68,9 +74,15 @@ class Running:
         return "\n".join(path.read_text("utf-8", "replace")[-1500:] for path in self._files)
 
 
-def lab(where: Path, *words: str, environment: dict[str, str] | None = None, timeout_s: float = TIMEOUT_S) -> Ended:
+def lab(
+    where: Path,
+    *words: str,
+    environment: dict[str, str] | None = None,
+    timeout_s: float = TIMEOUT_S,
+    program: Sequence[str | Path] = (LAB,),
+) -> Ended:
     """Run it to its end."""
-    with Running(where, *words, environment=environment) as running:
+    with Running(where, *words, environment=environment, program=program) as running:
         return running.ended(timeout_s)
 
 

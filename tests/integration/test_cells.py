@@ -12,74 +12,70 @@ from typing import Any
 
 import docker
 import pytest
-from remains import left
+from conftest import staged
 
 from lab.campaigns import cells
-from lab.campaigns.cells import Leg, Options
-from lab.campaigns.frame import Request, Stage, checked, new_stage
-from lab.model import Hit, Json, Kind, Trial, Word, catches
-from lab.run.pool import Stop
-from lab.subject.load import Subject, load
-from lab.trial.life import Outcome, run_trial
-from lab.trial.prepare import promises_of
+from lab.campaigns.base import Inputs, Planning, Request
+from lab.campaigns.session import checked
+from lab.campaigns.stage import Stage
+from lab.codec import from_json
+from lab.model import CrashScript, Json, Kind, Trial, Word, catches
+from lab.plan.cells import Leg
+from lab.subject.load import load
+from lab.subject.spec import Subject
+from lab.trial import Outcome, run_trial
 from lab.workloads.session_cells import RACERS
 
 pytestmark = pytest.mark.docker
 
-OPTIONS = Options(("tmpfs",), nightly=False, bug=None)
+REQUEST = Request("cells", "sessions", 3, ("tmpfs",), 2, keep_evidence=False, options={"nightly": False})
 BUGS = load("sessions").bugs
 ANNOUNCES = r"""printf '\036{"lab":"%s","hit":"HOOK","n":1,"barrier":true}\n' "$LAB_NONCE"; read -r line; """
-Census = dict[int, tuple[Hit, ...]]
 
 
 class Bench:
     """The services of a run of the reference store, ready; trials are run on it one by one."""
 
-    def __init__(self, stage: Stage, legs: tuple[Leg, ...]) -> None:
+    def __init__(self, stage: Stage, inputs: Inputs) -> None:
         self.stage = stage
-        self.legs = legs
+        self.inputs = inputs
 
     def run(self, trial: Trial, workload: Json | None = None, subject: Subject | None = None) -> Outcome:
         """This trial, in its own workload and of the store as it is, or of others."""
         setting = self.stage.setting
         if workload is not None:
-            promises = (promises_of(setting.subject, workload),)
-            setting = replace(setting, workloads=(workload,), rules=setting.rules[:1], promises=promises)
+            setting = replace(setting, workloads=(workload,))
         if subject is not None:
             setting = replace(setting, subject=subject)
-        (outcome,) = self.stage.crew.each([trial], lambda w, t: run_trial(t, setting, w, keep_evidence=False))
+        (outcome,) = self.stage.pool.each([trial], lambda w, t: run_trial(t, setting, w, keep_evidence=False))
         return outcome
 
     def workload_of(self, cell: str) -> Json:
-        number = next(leg.workload for leg in self.legs if (leg.cell, leg.journal_mode) == (cell, "default"))
+        legs = from_json(tuple[Leg, ...], self.inputs.files[cells.LEGS])
+        number = next(leg.workload for leg in legs if (leg.cell, leg.journal_mode) == (cell, "default"))
         assert number is not None
         return self.stage.setting.workloads[number]
 
 
 @pytest.fixture(scope="module")
 def bench(engine: docker.DockerClient) -> Iterator[Bench]:
-    request = Request("cells", "sessions", 3, ("tmpfs",), 2, keep_evidence=False)
-    subject = checked(request)
-    legs, scripts = cells.scripts(subject, request.seed, OPTIONS)
-    with new_stage(request, subject, scripts, Stop(), print) as stage:
-        yield Bench(stage, legs)
-    assert left(engine, stage.setting.run) == []
+    inputs = cells.inputs(checked(REQUEST), REQUEST)
+    with staged(engine, REQUEST, inputs) as stage:
+        yield Bench(stage, inputs)
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=[bug.name for bug in BUGS])
 def test_each_planted_bug_is_caught_by_its_own_property_where_it_is_named_to_show(bench: Bench, bug: Any) -> None:
     """As `lab run cells --bug` plans it: its census, its leg, its points. An audit that differs is invalid, not red."""
-    options = replace(OPTIONS, bug=bug.name)
-    setting, crew = bench.stage.setting, bench.stage.crew
-    found = cells.census(setting, crew, options, bench.legs)
-    plan = cells.make_plan(setting, options, bench.legs, found)
+    setting, pool = bench.stage.setting, bench.stage.pool
+    plan, _ = cells.plan(Planning(replace(REQUEST, bug=bug.name), bench.inputs, setting, pool, print))
     verdict = bench.run(plan.trials[0]).verdict
     assert catches(verdict, bug.property), verdict
     audit = bug.property in setting.subject.verifier.audits
     assert verdict.word is (Word.INVALID if audit else Word.VIOLATION), verdict
 
 
-RACE = Trial(1, Kind.POINT, "tmpfs", 0, (), racers=RACERS, drawn="cover")
+RACE = Trial(1, Kind.POINT, "tmpfs", CrashScript(0, (), RACERS), drawn="cover")
 
 
 def without_racing_processes(workload: Json) -> Json:

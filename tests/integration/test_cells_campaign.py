@@ -16,10 +16,10 @@ import pytest
 from command import Running, assert_each_trial_once, finished, folder, journal, lab, summary
 from remains import left
 
-from lab.campaigns.cells_data import CELLS
 from lab.engine import images
 from lab.engine.client import connect
 from lab.subject.load import SUBJECTS
+from lab.workloads.cells import CELLS
 
 pytestmark = pytest.mark.docker
 
@@ -27,7 +27,7 @@ SMALL = """
 consume-once        = ["claim.durable", "claim.durable > recovery.reaped"]
 checkpoint-validity = ["append.durable"]
 """
-TRIALS = 4  # and a race among them
+TRIALS = 6  # and three races among them
 BUGS = ("claim-owner-is-pid", "half-written")
 MOMENTS = """
 fork-determinism = ["answer"]
@@ -90,20 +90,20 @@ def test_a_small_store_is_green_with_its_race_its_canaries_and_its_refusals(gree
     for trial in planned(green):
         if trial["kind"] == "point":
             seen = evidence(green, trial["ident"])["processes"]
-            assert [p["killed"] for p in seen].count(True) == len(trial["points"])
-            assert len([p for p in seen if p["racer"]]) == trial["racers"]
+            assert [p["killed"] for p in seen].count(True) == len(trial["script"]["points"])
+            assert len([p for p in seen if p["racer"]]) == trial["script"]["racers"]
 
 
 def test_a_race_and_a_second_crash_are_replayed(green: Path) -> None:
     """Planted: a race has no point, and a replay that says so by an empty line, or runs no race."""
-    race = next(t["ident"] for t in planned(green) if t["racers"])
+    race = next(t["ident"] for t in planned(green) if t["script"]["racers"])
     ended = lab(green.parents[2], "replay", green.name, str(race))
     assert ended.code == 0, ended
     assert f"trial {race} of {green.name}: a race of 8 on tmpfs" in ended.out
-    assert "the same as recorded (pass): 1 of 1" in ended.out
+    assert "reproduced 1/1: pass" in ended.out
     replayed = json.loads((green / "replays" / f"{race:04d}" / "1" / "evidence.json").read_text())
     assert len([p for p in replayed["processes"] if p["racer"]]) == 8
-    twice = next(t["ident"] for t in planned(green) if len(t["points"]) == 2)
+    twice = next(t["ident"] for t in planned(green) if len(t["script"]["points"]) == 2)
     ended = lab(green.parents[2], "replay", green.name, str(twice))
     assert ended.code == 0, ended
     assert re.search(rf"trial {twice} .* claim\.durable#\d+.* recovery\.reaped#1 on tmpfs", ended.out)
@@ -119,7 +119,7 @@ def test_every_trial_that_was_kept_is_judged_again_by_its_own_cell(green: Path) 
 
 def test_show_and_compare_tell_a_cells_run(green: Path) -> None:
     """Planted: a report that asks each trial for its first point; a race has none."""
-    race = next(t["ident"] for t in planned(green) if t["racers"])
+    race = next(t["ident"] for t in planned(green) if t["script"]["racers"])
     shown = lab(green.parents[2], "show", green.name, str(race))
     assert (shown.code, "a race of 8" in shown.out) == (0, True), shown
     compared = lab(green.parents[2], "compare", green.name)
@@ -144,19 +144,19 @@ def test_a_kill_at_a_moment_has_its_evidence_and_is_replayed(tmp_path: Path) -> 
     run = folder(tmp_path)
     assert run is not None
     (trial,) = planned(run)
-    (point,) = trial["points"]
+    (point,) = trial["script"]["points"]
     assert point["hook"] == "answer"
     kept = evidence(run, trial["ident"])
     struck = kept["processes"][0]
     assert (struck["hit"]["hook"], struck["hit"]["n"]) == ("answer", point["occurrence"])
-    assert struck["armed"] == f"answer#{point['occurrence']}"
+    assert struck["armed"] is None
     assert (struck["killed"], struck["exit_code"], struck["oom_killed"]) == (True, 137, False)
     assert struck["alive"] in ("psutil", "engine")
     history = [json.loads(line) for line in (run / "evidence" / "0001" / "history.jsonl").read_text().splitlines()]
     before = history[: history.index({"process": 1, "died": True})]
     assert sum(line["type"] == "ok" for line in before) >= point["occurrence"]
     replayed = lab(tmp_path, "replay", run.name, "1")
-    assert (replayed.code, "the same as recorded (pass): 1 of 1" in replayed.out) == (0, True), replayed
+    assert (replayed.code, "reproduced 1/1: pass" in replayed.out) == (0, True), replayed
 
 
 def test_a_run_that_was_killed_is_resumed_with_each_trial_once(engine: docker.DockerClient, tmp_path: Path) -> None:

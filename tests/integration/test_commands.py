@@ -39,7 +39,7 @@ def red(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert ended.code == 1, ended
     run = folder(where)
     assert run is not None
-    assert f"replay    lab replay {run.name} 0001" in ended.out
+    assert f"replay     lab replay {run.name} 0001" in ended.out
     assert "VIOLATION  only-whole-notes" in ended.out
     return run
 
@@ -77,7 +77,7 @@ def test_replay_repeats_a_planted_violation(engine: docker.DockerClient, red: Pa
     """Planted: the bug is not in the record; the good program is replayed, and passes."""
     ended = lab(red.parents[2], "replay", red.name, "0001")
     assert ended.code == 0, ended
-    assert "the same as recorded (violation of only-whole-notes): 1 of 1" in ended.out
+    assert "reproduced 1/1: violation of only-whole-notes" in ended.out
     assert (red / "replays" / "0001" / "1" / "evidence.json").is_file()
     assert left(engine, red.name) == []
 
@@ -87,10 +87,10 @@ def test_replay_says_when_a_trial_ends_otherwise(red: Path, tmp_path: Path) -> N
     copy = tmp_path / ".lab" / "runs" / red.name
     shutil.copytree(red, copy)
     journal = copy / "journal.jsonl"
-    journal.write_text(journal.read_text().replace('"property":"only-whole-notes"', '"property":"complete"'))
+    journal.write_text(journal.read_text().replace('"property":"only-whole-notes"', '"property":"recovers"'))
     ended = lab(tmp_path, "replay", red.name, "1")
     assert ended.code == 2, ended
-    assert "the same as recorded (violation of complete): 0 of 1" in ended.out
+    assert "reproduced 0/1: violation of recovers" in ended.out
 
 
 def test_a_run_whose_image_is_gone_is_not_replayed_on_another(red: Path, tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_hooks_and_bugs_are_listed_with_what_a_census_reached(tmp_path: Path) ->
     """Planted: hits of a recovery on tmpfs counted as none, since the crash had emptied it."""
     ended = lab(tmp_path, "hooks", str(NOTES))
     assert ended.code == 0, ended
-    half = r"^note\.half: The first half(?:.*\n)+? +runs +11 +workloads +6 +5 +recoveries +0$"
+    half = r"^note\.half: The first half(?:.*\n)+? +runs +11 +workloads +6 +5 +recoveries +11$"
     assert re.search(half, ended.out, re.MULTILINE), ended.out
     assert re.search(
         r"^recovery\.cut: (?:.*\n)+? +runs +0 +workloads +0 +0 +recoveries +[1-9]", ended.out, re.MULTILINE

@@ -9,17 +9,16 @@ from dataclasses import replace
 
 import docker
 import pytest
-from remains import left
+from conftest import staged
 
-from lab.campaigns.frame import Request, checked
-from lab.campaigns.fuzz import Stage, build, stage
-from lab.fuzz.model import FuzzTrial
-from lab.fuzz.trial import FuzzOutcome, run_trial
-from lab.model import Kind, catches
+from lab.campaigns.base import Request
+from lab.campaigns.stage import Stage
+from lab.model import Kind, Scenario, Trial, catches
 from lab.plan.plan_file import plan_of
 from lab.plan.schedule import Draw
-from lab.run.pool import Stop
-from lab.subject.load import Bug, load
+from lab.subject.load import load
+from lab.subject.spec import Bug
+from lab.trial import Outcome, run_trial
 from lab.trial.worker import Worker
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(240)]
@@ -32,16 +31,10 @@ BUGS = [(name, bug) for name in ("muxd", "redis") for bug in load(name).bugs]
 
 @pytest.fixture(scope="module")
 def stages(engine: docker.DockerClient) -> Iterator[dict[str, Stage]]:
-    """The services of a run of each daemon; nothing is left at the end."""
+    """The stage of a run of each daemon."""
     requests = {name: Request("fuzz", name, SEED, LAYERS, WORKERS, keep_evidence=False) for name in ("muxd", "redis")}
-    subjects = {name: checked(request) for name, request in requests.items()}
-    tags = {name: build(subject, print) for name, subject in subjects.items()}
-    with (
-        stage("fuzzbugs-muxd", requests["muxd"], subjects["muxd"], tags["muxd"], Stop()) as muxd,
-        stage("fuzzbugs-redis", requests["redis"], subjects["redis"], tags["redis"], Stop()) as redis,
-    ):
+    with staged(engine, requests["muxd"]) as muxd, staged(engine, requests["redis"]) as redis:
         yield {"muxd": muxd, "redis": redis}
-    assert left(engine, "fuzzbugs") == []
 
 
 @pytest.mark.parametrize(("subject", "bug"), BUGS, ids=[f"{name}-{bug.name}" for name, bug in BUGS])
@@ -52,20 +45,21 @@ def test_every_planted_bug_is_caught_within_its_trials(stages: dict[str, Stage],
     assert bug.within is not None
     caught = threading.Event()
 
-    def trials(within: int) -> Iterator[FuzzTrial]:
+    def trials(within: int) -> Iterator[Trial]:
         for number in range(1, within + 1):
             if caught.is_set():
                 return
             trial = draw.trial(number, Kind.POINT, number, draw.layer(number), bug.name, SEED)
             # A bug that never answers, or never gets idle, need not be waited for as long as a slow machine.
-            limits = replace(trial.scenario.limits, up_s=6.0, settle_s=8.0)
-            yield replace(trial, scenario=replace(trial.scenario, limits=limits))
+            assert isinstance(trial.script, Scenario)
+            limits = replace(trial.script.limits, up_s=6.0, settle_s=8.0)
+            yield replace(trial, script=replace(trial.script, limits=limits))
 
-    def attempt(worker: Worker, trial: FuzzTrial) -> FuzzOutcome:
+    def attempt(worker: Worker, trial: Trial) -> Outcome:
         return run_trial(trial, ready.setting, worker, keep_evidence=False)
 
     seen = []
-    with closing(ready.crew.each(trials(bug.within), attempt)) as outcomes:
+    with closing(ready.pool.each(trials(bug.within), attempt)) as outcomes:
         for outcome in outcomes:
             seen.append(outcome.verdict)
             if catches(outcome.verdict, bug.property):

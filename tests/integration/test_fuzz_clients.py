@@ -51,7 +51,7 @@ class Stage:
         steps = itertools.count(1)
         ops = [[{"step": next(steps), "client": c, "op": op, "args": args} for c, op, args in life] for life in lives]
         self.say(do="script", scenario={
-            "format": 1, "seed": 1, "number": 1, "adapter": "redis", "clients": 3, "limits": LIMITS,
+            "format": 2, "seed": 1, "number": 1, "adapter": "redis", "clients": 3, "limits": LIMITS,
             "lives": [{"ops": life, "kill": None} for life in ops],
         })  # fmt: skip
 

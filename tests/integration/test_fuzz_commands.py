@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 from collections import Counter
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ from lab.run.reproducer import Script
 pytestmark = pytest.mark.docker
 
 BUG = "draft-before-write"
-SEED = 5  # its first scenario shows the bug: no other has to be run
+SEED = 5  # its first scenario shows the bug, unless the machine is slow: then a later one does, and none is run after
 MAX_OPERATIONS = 12
 REDIS = ("run", "fuzz", "--subject", "redis", "--seed", "7", "--workers", "2", "--storage", "tmpfs,ext4")
 TRIALS = 6
@@ -43,7 +44,7 @@ class Failure:
 def failure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Failure]:
     where = tmp_path_factory.mktemp("fuzz")
     words = ("run", "fuzz", "--bug", BUG, "--seed", str(SEED), "--shrink", "40")
-    ended = lab(where, *words, "--storage", "tmpfs", "--workers", "1", "--trials", "1")
+    ended = lab(where, *words, "--storage", "tmpfs", "--workers", "1", "--trials", "4")
     run = folder(where)
     assert run is not None, ended
     results = [line["result"] for line in journal(run) if "result" in line]
@@ -59,8 +60,8 @@ def test_a_planted_bug_is_caught_by_its_property(failure: Failure) -> None:
     assert failure.ended.code == 1, failure.ended
     found = summary(failure.run)
     assert found["canaries"] == {"planted": 1, "caught": 1, "missed": []}
-    assert f"VIOLATION seed={SEED}/{failure.trial} step=" in failure.ended.out
-    assert "op=draft/set what=drafts-durable" in failure.ended.out
+    told = rf"VIOLATION seed {SEED}/{failure.trial} step \d+ draft/set: drafts-durable: "
+    assert re.search(told, failure.ended.out), failure.ended
 
 
 def test_its_script_is_short_printed_and_says_what_breaks(failure: Failure) -> None:
@@ -69,15 +70,15 @@ def test_its_script_is_short_printed_and_says_what_breaks(failure: Failure) -> N
     assert {"chat/new", "draft/set"} <= {op.op for op in failure.script.scenario.operations}
     assert (failure.script.property, failure.script.bug) == ("drafts-durable", BUG)
     assert f"lab replay .lab/runs/{failure.run.name}/shrunk/{failure.trial:04d}.json" in failure.ended.out
-    assert "kill -9   at" in failure.ended.out
-    assert summary(failure.run)["shrunk"] == 1
+    assert "sigkill   at" in failure.ended.out
+    assert summary(failure.run)["shrunk"] >= 1
 
 
 def test_the_script_breaks_again(engine: docker.DockerClient, failure: Failure) -> None:
     """From another folder: all that it needs is in the file."""
     again = lab(failure.where, "replay", str(failure.path))
     assert again.code == 0, again
-    assert "drafts-durable broken: 1 of 1" in again.out
+    assert "reproduced 1/1: violation of drafts-durable" in again.out
     assert "violation of drafts-durable" in again.out
 
 
@@ -88,7 +89,7 @@ def test_the_script_of_a_mended_daemon_breaks_nothing(failure: Failure, tmp_path
     (tmp_path / "mended.json").write_text(json.dumps(mended))
     again = lab(tmp_path, "replay", "mended.json")
     assert again.code == 2, again
-    assert "drafts-durable broken: 0 of 1" in again.out
+    assert "reproduced 0/1: violation of drafts-durable" in again.out
 
 
 def test_the_whole_trial_is_run_again_with_all_its_clients(engine: docker.DockerClient, failure: Failure) -> None:
@@ -98,9 +99,11 @@ def test_the_whole_trial_is_run_again_with_all_its_clients(engine: docker.Docker
     """
     again = lab(failure.where, "replay", failure.run.name, str(failure.trial))
     kept = failure.run / "replays" / f"{failure.trial:04d}" / "1"
-    assert {"evidence.json", "history.jsonl", "home.tgz", "scenario.json"} <= {path.name for path in kept.iterdir()}
+    assert {"evidence.json", "history.jsonl", "look-1-end.tgz", "scenario.json"} <= {
+        path.name for path in kept.iterdir()
+    }
     same = int("drafts-durable" in json.loads((kept / "verdict.json").read_text())["broken"])
-    assert f"the same as recorded (violation of drafts-durable): {same} of 1" in again.out
+    assert f"reproduced {same}/1: violation of drafts-durable" in again.out
     assert again.code == (0 if same else 2), again
     first = failure.run / "evidence" / f"{failure.trial:04d}" / "scenario.json"
     assert (kept / "scenario.json").read_bytes() == first.read_bytes()
@@ -115,14 +118,14 @@ def test_a_replay_that_is_stopped_says_so_and_not_that_it_did_not_break(failure:
         ended = running.ended(60)
     assert ended.code == 130, ended
     assert "stopped  after 1 of 20" in ended.err or "stopped  after 2 of 20" in ended.err
-    assert "broken:" not in ended.out
+    assert "reproduced" not in ended.out
 
 
 def test_its_evidence_is_judged_again_as_it_was(failure: Failure) -> None:
     """Collecting and judging are apart; and another history is told to be judged otherwise."""
     again = lab(failure.where, "verify", failure.run.name)
     assert again.code == 0, again
-    assert "1 judged again, 0 differ" in again.out
+    assert re.search(r"[1-4] judged again, 0 differ", again.out), again
     history = failure.run / "evidence" / f"{failure.trial:04d}" / "history.jsonl"
     whole = history.read_text()
     try:
@@ -158,7 +161,7 @@ def test_it_is_shown_life_by_life_and_the_lost_operation_is_marked(failure: Fail
     assert shown.code == 0, shown
     marked = [line for line in shown.out.splitlines() if line.startswith(">")]
     assert len(marked) == 1 and "draft/set" in marked[0], shown.out
-    for part in ("life 1: with-bug", "kill -9   at", "final check:", "SIGKILL", "look end"):
+    for part in ("process 1: with-bug", "sigkill   at", "final check", "sigkill sent", "look end"):
         assert part in shown.out
     assert max(len(line) for line in shown.out.splitlines() if "/" not in line) <= 100
 

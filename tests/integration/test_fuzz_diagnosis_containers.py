@@ -14,8 +14,8 @@ from docker.models.containers import Container
 from docker.models.volumes import Volume
 
 from lab.engine import images
-from lab.fuzz import diagnosis
-from lab.fuzz.diagnosis import diagnose
+from lab.trial import diagnosis
+from lab.trial.diagnosis import diagnose
 
 pytestmark = pytest.mark.docker
 

@@ -8,15 +8,28 @@ from dataclasses import replace
 
 import docker
 import pytest
-from remains import left, left_by_trials
+from conftest import staged
+from remains import left_by_trials
 
-from lab.campaigns.frame import Request, checked
-from lab.campaigns.fuzz import Stage, build, stage
-from lab.fuzz.model import FuzzTrial, Kill, Life, Limits, Op, Scenario
-from lab.fuzz.trial import FuzzOutcome, run_trial
-from lab.model import RECOVERS, Kind, Word
-from lab.run.pool import Stop
+from lab.campaigns.base import Request
+from lab.campaigns.stage import Stage
+from lab.model import (
+    ANSWER,
+    END,
+    INVOKE,
+    RECOVERS,
+    START,
+    CrashPoint,
+    Kind,
+    Life,
+    Limits,
+    Op,
+    Scenario,
+    Trial,
+    Word,
+)
 from lab.storage import Provisioner, Volume
+from lab.trial import Outcome, run_trial
 from lab.trial.worker import Worker
 
 pytestmark = pytest.mark.docker
@@ -24,14 +37,20 @@ pytestmark = pytest.mark.docker
 NEW = Op(1, 1, "chat/new", {"chat": "c1"})
 DRAFT = Op(2, 2, "draft/set", {"chat": "c1", "text": "d2"})
 PROMPT = Op(3, 3, "prompt/send", {"chat": "c1", "prompt": "p3", "text": "reply 1"})
-END = Life((), None)
+LAST = Life((), None)
+AT_END = CrashPoint(1, END)
 
 
 def scenario(*lives: Life, adapter: str = "jsonrpc", **limits: float) -> Scenario:
     return Scenario(1, 1, adapter, 3, replace(Limits(), **limits), lives)  # type: ignore[arg-type]
 
 
-ONE_KILL = scenario(Life((NEW, DRAFT, PROMPT), Kill("end")), END)
+def kills(outcome: Outcome) -> list[str]:
+    """Where its lives were really struck."""
+    return [str(process.hit) for process in outcome.evidence.processes if process.killed]
+
+
+ONE_KILL = scenario(Life((NEW, DRAFT, PROMPT), AT_END), LAST)
 
 
 class Bench:
@@ -43,29 +62,26 @@ class Bench:
 
     def run(
         self, script: Scenario, bug: str | None = None, storage: str = "tmpfs", layer: Provisioner | None = None
-    ) -> FuzzOutcome:
+    ) -> Outcome:
         (outcome,) = self.run_all([(script, bug)], storage, layer)
         assert left_by_trials(self._engine, self.stage.setting.run) == []
         return outcome
 
     def run_all(
         self, scripts: list[tuple[Scenario, str | None]], storage: str = "tmpfs", layer: Provisioner | None = None
-    ) -> list[FuzzOutcome]:
-        def work(worker: Worker, trial: FuzzTrial) -> FuzzOutcome:
+    ) -> list[Outcome]:
+        def work(worker: Worker, trial: Trial) -> Outcome:
             layers = worker.layers if layer is None else {storage: layer}
             return run_trial(trial, self.stage.setting, replace(worker, layers=layers), keep_evidence=False)
 
-        trials = [FuzzTrial(n, Kind.POINT, storage, script, bug) for n, (script, bug) in enumerate(scripts, 1)]
-        return self.stage.crew.all(trials, work)
+        trials = [Trial(n, Kind.POINT, storage, script, bug) for n, (script, bug) in enumerate(scripts, 1)]
+        return self.stage.pool.all(trials, work)
 
 
 @pytest.fixture(scope="module")
 def bench(engine: docker.DockerClient) -> Iterator[Bench]:
-    request = Request("fuzz", "muxd", 1, ("ext4", "tmpfs", "overlay"), 2, keep_evidence=False)
-    subject = checked(request)
-    with stage("fuzztrial", request, subject, build(subject, print), Stop()) as ready:
-        yield Bench(ready, engine)
-    assert left(engine, "fuzztrial") == []
+    with staged(engine, Request("fuzz", "muxd", 1, ("ext4", "tmpfs", "overlay"), 2, keep_evidence=False)) as stage:
+        yield Bench(stage, engine)
 
 
 @pytest.mark.parametrize("storage", ["ext4", "tmpfs", "overlay"])
@@ -75,25 +91,25 @@ def test_a_daemon_that_keeps_its_promises_passes_with_every_link_seen(bench: Ben
     assert outcome.verdict.word is Word.PASS, outcome.verdict
     first, last = outcome.evidence.processes
     assert (first.killed, first.exit_code, first.gone is not None, last.killed) == (True, 137, True, False)
-    assert outcome.evidence.kills == ("end#1",)
+    assert kills(outcome) == ["end#1"]
     assert all(outcome.verdict.facts[name] for name in ("chats-durable", "drafts-durable", "prompts-once"))
 
 
 @pytest.mark.parametrize(
     ("kill", "struck"),
     [
-        (Kill("hook", "chat.synced", 1), "hook chat.synced#1"),
-        (Kill("answer", n=2), "answer#2"),
-        (Kill("invoke", n=1), "invoke#1"),
-        (Kill("start", after_ms=60), "start + 60 ms"),
-        (Kill("hook", "chat.synced", 99), "end#1"),
+        (CrashPoint(1, "chat.synced"), "chat.synced#1"),
+        (CrashPoint(1, ANSWER, 2), "answer#2"),
+        (CrashPoint(1, INVOKE), "invoke#1"),
+        (CrashPoint(1, START, after_ms=60), "start#60"),
+        (CrashPoint(1, "chat.synced", 99), "end#1"),
     ],
     ids=str,
 )
-def test_a_kill_strikes_where_it_was_to_or_at_the_end(bench: Bench, kill: Kill, struck: str) -> None:
+def test_a_kill_strikes_where_it_was_to_or_at_the_end(bench: Bench, kill: CrashPoint, struck: str) -> None:
     """Each kind of place once, and a hook that is not reached."""
-    outcome = bench.run(scenario(Life((NEW, DRAFT, PROMPT), kill), END))
-    assert outcome.evidence.kills == (struck,)
+    outcome = bench.run(scenario(Life((NEW, DRAFT, PROMPT), kill), LAST))
+    assert kills(outcome) == [struck]
     assert outcome.verdict.word in (Word.PASS, Word.NOTE, Word.INVALID), outcome.verdict
     if outcome.verdict.word is Word.INVALID:  # killed so early that there was nothing to check
         assert outcome.verdict.property == "work-done"
@@ -101,9 +117,9 @@ def test_a_kill_strikes_where_it_was_to_or_at_the_end(bench: Bench, kill: Kill, 
 
 def test_a_kill_inside_the_recovery_is_survived(bench: Bench) -> None:
     """The second life stands at a hook before it listens; nothing is sent to it."""
-    inside = Life((), Kill("hook", "start.locked", 1))
-    outcome = bench.run(scenario(Life((NEW, DRAFT, PROMPT), Kill("end")), inside, END))
-    assert outcome.evidence.kills == ("end#1", "hook start.locked#1")
+    inside = Life((), CrashPoint(2, "start.locked"))
+    outcome = bench.run(scenario(Life((NEW, DRAFT, PROMPT), AT_END), inside, LAST))
+    assert kills(outcome) == ["end#1", "start.locked#1"]
     assert outcome.verdict.word is Word.PASS, outcome.verdict
 
 
@@ -113,7 +129,7 @@ def test_a_refused_start_is_a_finding_with_a_diagnosis(bench: Bench) -> None:
     assert (outcome.verdict.word, outcome.verdict.property) == (Word.VIOLATION, RECOVERS)
     assert "exit code 75" in outcome.verdict.why
     assert "Nobody holds a lock" in outcome.evidence.diagnosis
-    assert outcome.home
+    assert outcome.volumes
 
 
 def test_a_start_that_never_answers_breaks_recovers_within_its_deadline(bench: Bench) -> None:
@@ -153,7 +169,7 @@ def test_a_daemon_that_ends_in_the_middle_breaks_recovers_also_if_a_kill_comes_a
     table = subject.subject.model_copy(update={"run": ("python3", "-c", ENDS_AT_ITS_FOURTH_DRAFT)})
     setting = replace(bench.stage.setting, subject=subject.model_copy(update={"subject": table}))
     drafts = tuple(Op(step, 1, "draft/set", {"chat": "c1", "text": f"d{step}"}) for step in range(2, 6))
-    script = scenario(Life((NEW, *drafts), Kill("end")), END)
+    script = scenario(Life((NEW, *drafts), AT_END), LAST)
     outcomes = Bench(replace(bench.stage, setting=setting), bench._engine).run_all([(script, None)] * 3)
     for outcome in outcomes:
         assert (outcome.verdict.word, outcome.verdict.property) == (Word.VIOLATION, RECOVERS), outcome.verdict.why
@@ -174,7 +190,7 @@ class OneHome:
         self._layer = layer
         self._lock = threading.Lock()
         self._volume: Volume | None = None
-        self.filesystem = layer.filesystem
+        self.filesystem, self.fill = layer.filesystem, layer.fill
 
     def fresh(self, name: str) -> Volume:
         with self._lock:
@@ -192,11 +208,11 @@ class OneHome:
 def test_two_trials_never_share_a_home(bench: Bench) -> None:
     """A held lock would be another trial's. With homes of their own both pass; sharing one is seen, and by whom."""
     pauses = tuple(Op(step, 1, "pause", {"ms": 400}) for step in (4, 5))
-    long = scenario(Life((NEW, DRAFT, PROMPT, *pauses), Kill("end")), Life((), Kill("end")), END)
+    long = scenario(Life((NEW, DRAFT, PROMPT, *pauses), AT_END), Life((), AT_END), LAST)
     words = [outcome.verdict.word for outcome in bench.run_all([(long, None)] * 2)]
     assert words == [Word.PASS] * 2
     layers: list[Provisioner] = []
-    bench.stage.crew.all([0], lambda worker, _: layers.append(worker.layers["tmpfs"]))
+    bench.stage.pool.all([0], lambda worker, _: layers.append(worker.layers["tmpfs"]))
     shared = OneHome(layers[0])
     outcomes = bench.run_all([(long, None)] * 2, layer=shared)  # type: ignore[arg-type]
     shared.close()

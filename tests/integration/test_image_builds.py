@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import signal
 import threading
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import docker
+import docker.errors
 import pytest
+from command import Running, lab
 
 from lab.engine import images
 from lab.engine.client import connect
-from lab.engine.errors import ImageBuildFailed, ImageMissing
+from lab.engine.errors import ImageBuildFailed, ImageMissing, Interrupted
 
 pytestmark = pytest.mark.docker
 
@@ -66,7 +71,11 @@ def test_a_failing_build_shows_its_last_words_and_leaves_no_container(
     assert folder.name in str(caught.value)
     assert "the cause is here" in str(caught.value)
     assert "returned a non-zero code: 7" in str(caught.value)
-    mine = [c for c in client.containers.list(all=True) if c.id not in before and "the cause is here" in str(c.attrs)]
+    mine = [
+        c
+        for c in client.containers.list(all=True, ignore_removed=True)
+        if c.id not in before and "the cause is here" in str(c.attrs)
+    ]
     assert not mine
 
 
@@ -129,3 +138,94 @@ def test_the_base_can_be_asked_for_alone(client: docker.DockerClient) -> None:
     """Planted: the base built like any folder, from a public image that an engine without a registry does not have."""
     tag = images.ensure(client, ["base"], print)["base"]
     assert client.images.get(tag).labels[images.LABEL_BASE]
+
+
+SLOW = f"echo begun {uuid.uuid4().hex}; sleep 300"  # never a cached layer
+
+
+def steps(client: docker.DockerClient) -> list[str]:
+    """The containers in which a slow step of a build runs, or was left."""
+    return [
+        c.id
+        for c in client.containers.list(all=True, ignore_removed=True)
+        if c.attrs["Config"]["Cmd"] == ["/bin/sh", "-c", SLOW]
+    ]
+
+
+def until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_a_wish_to_stop_ends_a_build_and_starts_no_further_one(client: docker.DockerClient, folder: Path) -> None:
+    """Report 17: a stop during a build was acted on at its end, after up to 600 s, and the next image was built."""
+    (folder / "Dockerfile").write_text(f"ARG BASE\nFROM ${{BASE}}\nRUN {SLOW}\n")
+    other = folder / "other"
+    other.mkdir()
+    (other / "Dockerfile").write_text("ARG BASE\nFROM ${BASE}\n")
+    stop, said, ended = threading.Event(), list[str](), list[float]()
+
+    def work() -> None:
+        with pytest.raises(Interrupted, match=f"while building {folder.name}"):
+            images.ensure_folders(client, {"it": folder, "other": other}, said.append, stop)
+        ended.append(time.monotonic())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    until(lambda: steps(client) != [])
+    began = time.monotonic()
+    stop.set()
+    thread.join(30)
+    assert ended and ended[0] - began < 5
+    assert steps(client) == []
+    assert said == [f"images   {folder.name}: building"]
+
+
+@pytest.fixture
+def chosen(client: docker.DockerClient) -> Iterator[str]:
+    """An image to build the base FROM; what is built on it is removed."""
+    name = f"test-{uuid.uuid4().hex[:8]}:1"
+    client.api.tag(images.ensure(client, ["base"], print)["base"], *name.split(":"))
+    yield name
+    for image in client.images.list("lab/base"):
+        if image.labels.get(images.LABEL_BASE) == f"chosen: {name}":
+            client.images.remove(image.id, force=True)
+    with contextlib.suppress(docker.errors.ImageNotFound):
+        client.images.remove(name, force=True)
+
+
+def test_the_base_is_built_from_the_image_that_the_user_names(client: docker.DockerClient, chosen: str) -> None:
+    """Planted: another base under the tag of the default one; two checkouts on one engine then change each other's."""
+    default = images.ensure(client, ["base"], print)["base"]
+    tag = images.ensure_folders(client, {"base": images.BASE}, print, chosen_base=chosen)["base"]
+    assert tag != default
+    assert client.images.get(tag).labels[images.LABEL_BASE] == f"chosen: {chosen}"
+    assert images.ensure(client, ["base"], print)["base"] == default
+
+
+def test_a_base_that_cannot_be_had_is_one_error_that_says_what_to_do(tmp_path: Path) -> None:
+    """Planted: the engine's "manifest unknown" alone, on a machine that `.ci/base` could have helped."""
+    ended = lab(tmp_path, "setup", environment={"LAB_BASE": "127.0.0.1:9/no-such-image:1"})
+    assert ended.code == 3, ended
+    assert ended.err.startswith("error    127.0.0.1:9/no-such-image:1 is not on the engine and cannot be pulled: ")
+    assert "`.ci/base` makes one" in ended.err and "LAB_BASE=IMAGE" in ended.err
+
+
+def test_ctrl_c_ends_a_set_up_in_the_middle_of_a_build(
+    client: docker.DockerClient, chosen: str, tmp_path: Path
+) -> None:
+    """Report 17, on the command itself. The base's own build is slow: what it is built FROM has a trigger for that."""
+    slow = tmp_path / "Dockerfile"
+    slow.write_text(f"FROM {chosen}\nONBUILD RUN {SLOW}\n")
+    client.images.build(path=str(tmp_path), tag=chosen, rm=True)
+    with Running(tmp_path, "setup", "--base", chosen) as running:
+        running.until(lambda: steps(client) != [])
+        began = time.monotonic()
+        running.signal(signal.SIGINT)
+        ended = running.ended(30)
+    assert time.monotonic() - began < 5
+    assert ended.code == 130, ended
+    assert steps(client) == []
+    assert ended.out.count("building") == 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import signal
 import time
 from pathlib import Path
@@ -98,7 +99,7 @@ def test_a_second_ctrl_c_stops_within_seconds(engine: docker.DockerClient, tmp_p
     assert ended.code == 130, ended
     run = folder(tmp_path)
     assert run is not None
-    assert f"stopped  in the middle of its trials\n  `lab resume {run.name}` finishes it." in ended.err
+    assert re.search(rf"INTERRUPTED +\d+ of \d+ trials done; `lab resume {run.name}` finishes it", ended.out), ended
     assert left(engine, run.name) == []
 
 

@@ -7,7 +7,7 @@ import time
 import pytest
 from conftest import RunOne
 
-from lab.campaigns.frame import Stage
+from lab.campaigns.stage import Stage
 from lab.model import Word
 from lab.storage import Backend, Layer, Provisioner, Volume
 from lab.storage.mountinfo import Expected
@@ -88,7 +88,8 @@ def test_a_volume_on_another_filesystem_than_asked_makes_the_trial_invalid(
     run_one: RunOne, stage: Stage, pretended: str
 ) -> None:
     """Planted: the filesystem is taken from the request; a run "on tmpfs" then tells about the engine's own disk."""
-    layer = PlainVolume(stage.layers[pretended].backend, pretended)
+    (backend,) = stage.pool.all([pretended], lambda worker, name: worker.layers[name].backend)
+    layer = PlainVolume(backend, pretended)
     outcome = run_one(storage=pretended, layers={pretended: layer})
     assert outcome.verdict.word is Word.INVALID, outcome.verdict
     assert outcome.verdict.why.startswith(f"not on {pretended}: ")

@@ -29,7 +29,7 @@ def draft(step: int, client: int, text: str, chat: str = "c1") -> Record:
 
 def scenario(*lives: list[Record], **other: Any) -> Record:
     """Each life its operations; the kills are the controller's, and the clients do not look at them."""
-    script = {"format": 1, "seed": 1, "number": 1, "adapter": "jsonrpc", "clients": 3, "limits": LIMITS}
+    script = {"format": 2, "seed": 1, "number": 1, "adapter": "jsonrpc", "clients": 3, "limits": LIMITS}
     return {**script, "lives": [{"ops": ops, "kill": None} for ops in lives], **other}
 
 

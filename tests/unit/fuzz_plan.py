@@ -6,7 +6,8 @@ from typing import Any
 
 from lab.plan.plan_file import PlanFile, plan_of
 from lab.plan.schedule import Draw
-from lab.subject.load import Bug, Hook, load
+from lab.subject.load import load
+from lab.subject.spec import Bug, Hook
 
 HOOKS = (
     Hook(name="chat.synced", meaning="a chat is durable", where="run"),

@@ -128,6 +128,14 @@ class Process:
         self.records = self._parsed()
         return hits[-1]
 
+    def await_another_hit(self) -> tuple[str, int]:
+        """As `await_hit`, once the barrier has been released: where the process stands now."""
+        until = time.monotonic() + DEADLINE_S
+        while len(hits := [r for r in self._parsed() if "hit" in r]) < 2:
+            assert self._read(until), f"ended before its hook: {self._output.decode()}"
+        self.records = self._parsed()
+        return hits[-1]["hit"], hits[-1]["n"]
+
     def release(self) -> None:
         assert self._process.stdin
         self._process.stdin.write(b"go\n")

@@ -121,8 +121,17 @@ class Lab:
 
     def _crash(self, trial: Trial, points: tuple[str, ...], bug: str | None, outcome: Outcome, history: list[Record]):
         for number, point in enumerate(points, 1):
-            process = trial.start("recover" if number > 1 else "run", bug, hook=point)
-            outcome.hits.append(process.await_hit())
+            if number == 1:
+                process = trial.start("run", bug, hook=point)
+            else:
+                process = trial.start("recover", bug, hook=point, barrier="recovery.done")
+            if process.await_hit().get("barrier"):  # the point lies behind it
+                standing = [*history]
+                _remember(standing, process, number)
+                self._look("recovered", trial, standing, outcome)
+                process.release()
+                process.await_another_hit()
+            outcome.hits.append([record for record in process.records if "hit" in record][-1])
             process.kill()
             _remember(history, process, number)
             history.append({"process": number, "died": True})

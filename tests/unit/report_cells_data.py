@@ -6,8 +6,8 @@ import dataclasses
 
 from report_data import green as green_matrix
 
-from lab.model import CrashPoint, Fact, Hit, Kind, LedgerCounts, Result, Trial, Verdict, Word
-from lab.report.data import BugInfo, Coverage, HookInfo, LegInfo, RunData
+from lab.model import CrashPoint, CrashScript, Fact, Hit, Kind, LedgerCounts, Result, Trial, Verdict, Word
+from lab.run.data import BugInfo, Coverage, HookInfo, LegInfo, RunData
 
 STORAGES = ("ext4", "tmpfs")
 CELLS = ("prefix-durability", "consume-once", "outbox-exactly-once")
@@ -44,10 +44,11 @@ def results_of(asked, storages=STORAGES):
 
 def _passed(ident, leg, storage, n):
     points = ((CrashPoint(1, "append.durable", 7),), (CrashPoint(1, "answer", 9),), ())[n]
-    trial = Trial(ident, Kind.POINT, storage, leg.workload, points, racers=0 if points else 8, drawn="cover")
+    script = CrashScript(leg.workload, points, racers=0 if points else 8)
+    trial = Trial(ident, Kind.POINT, storage, script, drawn="cover")
     hits = tuple(Hit(p.hook, p.occurrence) for p in points)
     verdict = Verdict(Word.PASS, facts={leg.cell: 40, "journal-mode": 6})
-    return Result(trial, verdict, hits, (300.0,), 3, 2.0, LedgerCounts(effects=3), "m", "cells 1")
+    return Result(trial, verdict, hits, (300.0,), 3, 2.0, LedgerCounts(effects=3), mount="m", verifier="cells 1")
 
 
 def run_of(results, asked, **changes):
@@ -84,7 +85,8 @@ def green(**changes):
 
 def ended(data, ident, word, prop="", differs=None, why="why it is so", **changes):
     """The same run, one trial of which ended otherwise."""
-    verdict = Verdict(word, why, prop, (prop,) if prop else (), "recovered" if differs else "", differs)
+    notes = (f"{prop}: {why}",) if word is Word.NOTE else ()  # as the judge writes them
+    verdict = Verdict(word, why, prop, (prop,) if prop else (), "recovered" if differs else "", differs, {}, notes)
 
     def other(result):
         facts = result.verdict.facts
@@ -97,7 +99,7 @@ def ended(data, ident, word, prop="", differs=None, why="why it is so", **change
 def number(data, cell, mode, storage, n=0):
     """The trial number of the n-th trial of a leg on a layer."""
     leg = next(g for g in data.legs if (g.cell, g.journal_mode) == (cell, mode))
-    return [t.ident for t in data.trials if (t.workload, t.storage) == (leg.workload, storage)][n]
+    return [t.ident for t in data.trials if (t.script.workload, t.storage) == (leg.workload, storage)][n]
 
 
 def red():
@@ -112,7 +114,7 @@ def red():
 def nightly():
     asked = legs_of(NIGHTLY, refused=())
     data = run_of(results_of(asked), asked)
-    return ended(data, number(data, CELLS[0], "truncate", "ext4"), Word.UNREPRODUCED, CELLS[0], DIFFERS)
+    return ended(data, number(data, CELLS[0], "truncate", "ext4"), Word.VIOLATION, CELLS[0], DIFFERS)
 
 
 def interrupted():
@@ -127,6 +129,8 @@ def nothing_offered():
 def of_a_bug():
     data = green()
     leg = next(g for g in data.legs if g.name == "outbox-exactly-once@default")
-    tries = [r for r in data.results if r.trial.workload == leg.workload and r.trial.points]
+    tries = [r for r in data.results if r.trial.script.workload == leg.workload and r.trial.kills]
     tries = [dataclasses.replace(r, trial=dataclasses.replace(r.trial, bug="redelivery-unmarked")) for r in tries]
-    return ended(run_of(tries, data.legs), tries[0].trial.ident, Word.VIOLATION, CELLS[2], DIFFERS)
+    return ended(
+        run_of(tries, data.legs, bug="redelivery-unmarked"), tries[0].trial.ident, Word.VIOLATION, CELLS[2], DIFFERS
+    )

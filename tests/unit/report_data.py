@@ -1,4 +1,4 @@
-"""A factory of synthetic runs for the tests of the reports: green by default, so that each test breaks one thing."""
+"""Synthetic runs of a plan for the tests of reports: green by default, so that each test breaks one thing."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from lab.model import CrashPoint, Fact, Hit, Kind, LedgerCounts, Result, Trial, Verdict, Word
-from lab.report.data import BugInfo, Coverage, HookInfo, RunData
+from lab.model import CrashPoint, CrashScript, Fact, Hit, Kind, LedgerCounts, Result, Trial, Verdict, Word
+from lab.run.data import BugInfo, Coverage, HookInfo, RunData
 
 STORAGES = ("ext4", "tmpfs", "overlay")
 HOOKS = (
@@ -23,6 +23,11 @@ FACTS = {"prefix-durable": 41, "effects-exactly-once": 12}
 DIFFERS = Fact('effects["11/4/charge/{\\"amount\\":17}"]', 1, 2, "requests 41 and 58, the second after recovery")
 
 
+def trial_at(ident: int, kind: Kind, storage: str, workload: int, *points: CrashPoint, **more: Any) -> Trial:
+    """A trial of a subject that drives itself."""
+    return Trial(ident, kind, storage, CrashScript(workload, points), **more)
+
+
 def point_result(ident: int, storage: str, word: Word = Word.PASS, **changes: Any) -> Result:
     """A finished trial at a first point, in turn over the hooks and classes; one in five crashes in recovery too."""
     turn = ident % 100
@@ -31,7 +36,7 @@ def point_result(ident: int, storage: str, word: Word = Word.PASS, **changes: An
     second = (CrashPoint(2, HOOKS[3].name, 1),) if turn % 5 == 0 else ()
     tags = {"class": CLASSES[turn // 3 % 3]}
     hits = (Hit(hook, first.occurrence, tags), *(Hit(p.hook, p.occurrence) for p in second))
-    broken = word in (Word.VIOLATION, Word.UNREPRODUCED)
+    broken = word is Word.VIOLATION
     verdict = Verdict(
         word,
         why="" if word is Word.PASS else f"why it is {word}",
@@ -42,30 +47,31 @@ def point_result(ident: int, storage: str, word: Word = Word.PASS, **changes: An
         facts=FACTS,
     )
     result = Result(
-        trial=Trial(ident, Kind.POINT, storage, turn % 4, (first, *second), drawn="cover" if turn < 9 else "random"),
+        trial=trial_at(ident, Kind.POINT, storage, turn % 4, first, *second, drawn="cover" if turn < 9 else "random"),
         verdict=verdict,
         hits=hits,
-        recovery_ms=tuple(30.0 + turn + 10 * STORAGES.index(storage) for _ in hits),
+        up_ms=tuple(30.0 + turn + 10 * STORAGES.index(storage) for _ in hits),
         starts=2 + len(hits),
         took_s=0.9,
         counts=LedgerCounts(resent=2, deduped=1, fenced=1, receipts=1, effects=4),
         mount=f"/dev/loop0 /data {storage}",
         verifier="kernel 1",
         evidence=f"evidence/{ident:04d}" if word is not Word.PASS else None,
+        processes=1 + len(hits),
     )
     return dataclasses.replace(result, **changes)
 
 
 def canary_result(ident: int, storage: str, word: Word = Word.VIOLATION, caught_by: str = BUG.property) -> Result:
     """A try of the planted bug, caught by `caught_by`."""
-    trial = Trial(ident, Kind.CANARY, storage, 0, (CrashPoint(1, "log.synced", 2),), bug=BUG.name)
+    trial = trial_at(ident, Kind.CANARY, storage, 0, CrashPoint(1, "log.synced", 2), bug=BUG.name)
     verdict = Verdict(word, property=caught_by, broken=(caught_by,) if caught_by else (), facts=FACTS)
     return Result(trial, verdict, (Hit("log.synced", 2),), (40.0,), 3, 0.8, LedgerCounts())
 
 
 def probe_result(ident: int, word: Word = Word.PASS) -> Result:
     """An occurrence that does not exist was asked for."""
-    trial = Trial(ident, Kind.PROBE, "ext4", 0, (CrashPoint(1, "log.synced", 99),))
+    trial = trial_at(ident, Kind.PROBE, "ext4", 0, CrashPoint(1, "log.synced", 99))
     return Result(trial, Verdict(word, why=f"why it is {word}", facts=FACTS), (), (), 2, 0.5, LedgerCounts())
 
 
@@ -88,6 +94,7 @@ def run_of(results: list[Result], **changes: Any) -> RunData:
         hooks=HOOKS,
         expected_hooks=len(HOOKS),
         points_known=8214,
+        population=8205,
         bugs=(BUG, BugInfo("key-from-attempt", "effects-exactly-once", "takes the key from the attempt number")),
         coverage=Coverage(WINDOWS, "class", CLASSES, ("resent", "deduped", "fenced", "receipts")),
         promises={"prefix-durable": ("sigkill",), "effects-exactly-once": ("sigkill", "powercut")},

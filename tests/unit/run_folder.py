@@ -18,8 +18,11 @@ HEADER = Header(
     workers=4,
     keep_all_evidence=False,
     bug=None,
+    faults=("sigkill",),
+    options={},
     subject_image="lab/kernel:1",
     verifier_image="lab/verifier:1",
+    clients_image=None,
     environment={"kernel": "6.18"},
 )
 

@@ -11,34 +11,36 @@ from typing import Any, cast
 
 import pytest
 
-from lab.campaigns.cells import CANARY_TRIES, OCCURRENCES_NIGHTLY, Leg, Options, make_plan, scripts, store_cells
-from lab.campaigns.cells_data import CELLS, NIGHTLY_MODES
+from lab.codec import to_json
 from lab.engine.errors import LabError, UsageError
-from lab.model import ANSWER, CrashPoint, Hit, Kind, Trial, to_json
+from lab.model import ANSWER, CrashPoint, CrashScript, Hit, Kind, Trial
+from lab.plan.cells import CANARY_TRIES, OCCURRENCES_NIGHTLY, Asked, Leg, legs_of, make_plan, store_cells
 from lab.plan.points import Plan
-from lab.subject.load import Bug, Subject, load
-from lab.trial.prepare import promises_of, rules_of
-from lab.trial.worker import Setting
-from lab.workloads.session_cells import RACERS, TAIL
+from lab.subject.load import load
+from lab.subject.spec import Bug, Subject
+from lab.trial.setting import Setting
+from lab.workloads import promises_of, rules_of
+from lab.workloads.cells import CELLS, NIGHTLY_MODES
+from lab.workloads.session_cells import RACERS, RACES, TAIL
 
 LAYERS = ("ext4", "tmpfs")
-CI = Options(LAYERS, nightly=False, bug=None)
-NIGHTLY = Options(LAYERS, nightly=True, bug=None)
+CI = Asked(LAYERS, ("sigkill",), nightly=False, bug=None)
+NIGHTLY = Asked(LAYERS, ("sigkill",), nightly=True, bug=None)
 Census = dict[int, tuple[Hit, ...]]
 
 
 def setting(subject: Subject, seed: int = 3) -> Setting:
     """What planning sees of a run: the subject and the seed."""
     nothing = cast(Any, None)
-    return Setting("run", seed, subject, "s", "v", (), (), (), nothing)
+    return Setting("run", seed, subject, "s", "v", None, (), nothing)
 
 
-def census_of(subject: Subject, options: Options, seed: int = 3) -> tuple[tuple[Leg, ...], Census]:
+def census_of(subject: Subject, asked: Asked, seed: int = 3) -> tuple[tuple[Leg, ...], Census]:
     """As a census would find it: of each hook of a run as many hits as the script has such ops, and every answer."""
-    legs, written = scripts(subject, seed, options)
+    legs, written = legs_of(subject, seed, asked)
     found: Census = {}
-    for number, workload in enumerate(written.killed):
-        ops = [op["op"] for op in workload["work"] for _ in range(op.get("repeat", 1))]
+    for number, told in enumerate(written):
+        ops = [op["op"] for op in told["work"] for _ in range(op.get("repeat", 1))]
         counts = Counter(ops)
         sends = counts["send"]
         hits = [
@@ -52,13 +54,26 @@ def census_of(subject: Subject, options: Options, seed: int = 3) -> tuple[tuple[
     return legs, found
 
 
-def planned(subject: Subject, options: Options = CI, seed: int = 3) -> Plan:
-    legs, found = census_of(subject, options, seed)
-    return make_plan(setting(subject, seed), options, legs, found)
+def planned(subject: Subject, asked: Asked = CI, seed: int = 3) -> Plan:
+    legs, found = census_of(subject, asked, seed)
+    return make_plan(setting(subject, seed), asked, legs, found)
+
+
+def script(trial: Trial) -> CrashScript:
+    assert isinstance(trial.script, CrashScript)
+    return trial.script
+
+
+def workload(trial: Trial) -> int:
+    return script(trial).workload
+
+
+def racers(trial: Trial) -> int:
+    return script(trial).racers
 
 
 def cell_of(legs: tuple[Leg, ...], trial: Trial) -> str:
-    return next(leg.cell for leg in legs if leg.workload == trial.workload)
+    return next(leg.cell for leg in legs if leg.workload == workload(trial))
 
 
 @pytest.fixture(scope="module", params=["sessions", "hermes"])
@@ -67,34 +82,35 @@ def store(request: pytest.FixtureRequest) -> Subject:
     return load(request.param)
 
 
-@pytest.mark.parametrize("options", [CI, NIGHTLY], ids=["ci", "nightly"])
-def test_each_cell_has_a_leg_in_each_of_its_modes_and_each_leg_its_workload(options: Options) -> None:
+@pytest.mark.parametrize("asked", [CI, NIGHTLY], ids=["ci", "nightly"])
+def test_each_cell_has_a_leg_in_each_of_its_modes_and_each_leg_its_workload(asked: Asked) -> None:
     """Planted: a mode that is left out; a workload of another leg."""
-    legs, written = scripts(load("sessions"), 3, options)
+    legs, written = legs_of(load("sessions"), 3, asked)
     assert [(leg.cell, leg.journal_mode) for leg in legs] == [
-        (cell.name, mode) for cell in CELLS for mode in (cell.legs.nightly if options.nightly else cell.legs.ci)
+        (cell.name, mode) for cell in CELLS for mode in (cell.legs.nightly if asked.nightly else cell.legs.ci)
     ]
-    assert [leg.workload for leg in legs] == list(range(len(written.killed)))
-    assert [(w["cell"], w["journal_mode"]) for w in written.killed] == [(leg.cell, leg.journal_mode) for leg in legs]
-    appends = sum(op.get("repeat", 0) for op in written.killed[0]["work"])
-    assert appends > (10_000 if options.nightly else 200)
+    assert [leg.workload for leg in legs] == list(range(len(written)))
+    assert [(w["cell"], w["journal_mode"]) for w in written] == [(leg.cell, leg.journal_mode) for leg in legs]
+    assert {leg.cell: leg.clause for leg in legs} == {cell.name: f"{cell.clause} ({cell.source})" for cell in CELLS}
+    appends = sum(op.get("repeat", 0) for op in written[0]["work"])
+    assert appends > (10_000 if asked.nightly else 200)
 
 
 def test_what_a_store_does_not_offer_is_a_leg_with_its_reason_and_no_trial(tmp_path: Path) -> None:
     """Planted: a cell or mode that is left out in silence, and a table that looks complete."""
-    legs, written = scripts(load("hermes"), 3, NIGHTLY)
+    legs, written = legs_of(load("hermes"), 3, NIGHTLY)
     left_out = [leg for leg in legs if leg.workload is None]
     assert {leg.journal_mode for leg in left_out} == {"delete", "truncate", "persist", "memory", "off"}
     assert all("always ends in WAL" in leg.reason for leg in left_out)
     assert all(leg.reason == "" for leg in legs if leg.workload is not None)
-    assert {w["journal_mode"] for w in written.killed} == {"default", "wal"}
+    assert {w["journal_mode"] for w in written} == {"default", "wal"}
     no_forks = of_a_file(
         tmp_path, '[not_offered]\nfork-determinism = "it has no forks"\n' + without("fork-determinism")
     )
     bugs = tuple(bug for bug in no_forks.bugs if bug.property != "fork-determinism")
-    legs, written = scripts(no_forks.model_copy(update={"bugs": bugs}), 3, CI)
+    legs, written = legs_of(no_forks.model_copy(update={"bugs": bugs}), 3, CI)
     assert {leg.reason for leg in legs if leg.cell == "fork-determinism"} == {"it has no forks"}
-    assert "fork-determinism" not in {w["cell"] for w in written.killed}
+    assert "fork-determinism" not in {w["cell"] for w in written}
 
 
 def without(cell: str) -> str:
@@ -114,34 +130,34 @@ def test_every_place_is_killed_at_on_every_layer_in_every_leg(store: Subject) ->
     """Planted: a place of cells.toml that no trial is about. Each counts as covered, so that a missing kill is seen."""
     legs, _ = census_of(store, CI)
     plan = planned(store)
-    points = [t for t in plan.trials if t.kind is Kind.POINT and t.points]
+    points = [t for t in plan.trials if t.kind is Kind.POINT and t.kills]
     for leg in legs:
         for layer in LAYERS:
-            mine = [t.points for t in points if (t.workload, t.storage) == (leg.workload, layer)]
+            mine = [t.kills for t in points if (workload(t), t.storage) == (leg.workload, layer)]
             places = store_cells(store).points[leg.cell] if leg.workload is not None else ()
             assert Counter(" > ".join(p.hook for p in each) for each in mine) == Counter(places)
-    named = {p.hook for t in points for p in t.points} - {ANSWER}
+    named = {p.hook for t in points for p in t.kills} - {ANSWER}
     assert set(plan.covers) == named
     assert [t.ident for t in plan.trials] == list(range(1, len(plan.trials) + 1))
     assert plan.whole == len(plan.trials)
-    tried = {(t.workload, t.points[0]) for t in points}
+    tried = {(workload(t), t.kills[0]) for t in points}
     assert len(tried) <= plan.points_known
 
 
 def test_a_second_crash_is_in_the_recovery_at_its_first_hit() -> None:
     """Planted: "a > b" with both in process 1, where the second is never reached."""
-    seconds = [t.points[1] for t in planned(load("sessions")).trials if len(t.points) == 2]
+    seconds = [t.kills[1] for t in planned(load("sessions")).trials if len(t.kills) == 2]
     assert seconds
-    assert {(p.process, p.occurrence) for p in seconds} == {(2, 1)}
+    assert {(p.life, p.occurrence) for p in seconds} == {(2, 1)}
 
 
 def test_nightly_draws_more_points_of_each_place_and_none_twice() -> None:
     """Planted: a nightly run that is the CI's again. Where there are fewer hits than draws, all of them are taken."""
-    points = [t for t in planned(load("sessions"), NIGHTLY).trials if t.kind is Kind.POINT and t.points]
-    drawn = Counter((t.workload, t.storage, tuple(p.hook for p in t.points)) for t in points)
+    points = [t for t in planned(load("sessions"), NIGHTLY).trials if t.kind is Kind.POINT and t.kills]
+    drawn = Counter((workload(t), t.storage, tuple(p.hook for p in t.kills)) for t in points)
     assert max(drawn.values()) == OCCURRENCES_NIGHTLY
-    assert max(Counter((t.workload, t.storage, t.points) for t in points).values()) == 1
-    assert {t.workload for t in points} == set(range(sum(len(cell.legs.nightly) for cell in CELLS)))
+    assert max(Counter((workload(t), t.storage, t.kills) for t in points).values()) == 1
+    assert {workload(t) for t in points} == set(range(sum(len(cell.legs.nightly) for cell in CELLS)))
     assert len(NIGHTLY_MODES) == 7
 
 
@@ -155,11 +171,11 @@ def test_a_kill_comes_late_enough_for_what_the_cell_must_have_seen(store: Subjec
     seen = set()
     for trial in planned(store, CI, seed).trials:
         cell = next(cell for cell in CELLS if cell.name == cell_of(legs, trial))
-        if cell.least is None or not trial.points:
+        if cell.least is None or not trial.kills:
             continue
         op, least = cell.least
-        first = trial.points[0]
-        answers = [h for h in found[trial.workload] if h.hook == ANSWER][: first.occurrence if first.is_moment else 0]
+        first = trial.kills[0]
+        answers = [h for h in found[workload(trial)] if h.hook == ANSWER][: first.occurrence if first.is_moment else 0]
         acknowledged = sum(h.tags["op"] == op for h in answers) if first.is_moment else first.occurrence - 1
         assert acknowledged >= least, trial
         seen.add((cell.name, first.is_moment))
@@ -172,15 +188,15 @@ def test_a_moment_leaves_the_writer_work_to_outlive_the_kills_delay(seed: int) -
     """Found: 45 answers of hermes-agent's store were over before the kill came, and the trial was invalid."""
     store = load("hermes")
     legs, found = census_of(store, CI, seed)
-    moments = [t for t in planned(store, CI, seed).trials if t.points and t.points[0].is_moment]
+    moments = [t for t in planned(store, CI, seed).trials if t.kills and t.kills[0].is_moment]
     assert {cell_of(legs, t) for t in moments} == {c for c, p in store_cells(store).points.items() if ANSWER in p}
     for trial in moments:
-        answers = [h for h in found[trial.workload] if h.hook == ANSWER]
-        behind = answers[trial.points[0].occurrence :]
+        answers = [h for h in found[workload(trial)] if h.hook == ANSWER]
+        behind = answers[trial.kills[0].occurrence :]
         assert len(behind) >= TAIL, trial
-        assert trial.points[0].occurrence > (len(answers) - TAIL) // 5, "what is hardly begun has little to lose"
+        assert trial.kills[0].occurrence > (len(answers) - TAIL) // 5, "what is hardly begun has little to lose"
         assert {h.tags["op"] for h in behind[-TAIL:]} == {"append"}
-    hooked = scripts(load("sessions"), seed, CI)[1].killed
+    hooked = legs_of(load("sessions"), seed, CI)[1]
     assert all("meanwhile" not in json.dumps(workload) for workload in hooked), "a hook stands still: it needs no tail"
 
 
@@ -207,13 +223,14 @@ def test_a_hook_of_another_op_does_not_say_how_much_was_acknowledged(tmp_path: P
 def test_a_race_is_planned_where_the_cell_races_and_the_store_has_a_command_for_it(store: Subject) -> None:
     """Planted: no race at all; a race of a store that has none, which would be eight crashes."""
     legs, _ = census_of(store, CI)
-    races = [t for t in planned(store).trials if t.racers]
+    races = [t for t in planned(store).trials if racers(t)]
     assert {(cell_of(legs, t), t.storage) for t in races} == {
         (cell, layer) for cell in ("consume-once", "outbox-exactly-once") for layer in LAYERS
     }
-    assert all(t.points == () and t.racers == RACERS and t.kind is Kind.POINT for t in races)
+    assert set(Counter((workload(t), t.storage) for t in races).values()) == {RACES["ci"]}, "of each leg"
+    assert all(t.kills == () and racers(t) == RACERS and t.kind is Kind.POINT for t in races)
     alone = store.model_copy(update={"subject": store.subject.model_copy(update={"race": None})})
-    assert [t for t in planned(alone).trials if t.racers] == []
+    assert [t for t in planned(alone).trials if racers(t)] == []
 
 
 def test_each_canary_is_tried_on_each_layer_in_the_leg_that_it_is_about() -> None:
@@ -229,21 +246,21 @@ def test_each_canary_is_tried_on_each_layer_in_the_leg_that_it_is_about() -> Non
     for trial in plan.trials:
         if trial.kind is Kind.CANARY:
             bug = canaries[trial.bug or ""]
-            leg = next(leg for leg in legs if leg.workload == trial.workload)
+            leg = next(leg for leg in legs if leg.workload == workload(trial))
             assert (leg.cell, leg.journal_mode) == (bug.property, "default")
-            assert trial.points[0].hook in bug.points
+            assert trial.kills[0].hook in bug.points
 
 
 def test_a_run_of_one_bug_is_of_that_bug_alone_in_the_workload_that_it_names() -> None:
     """Planted: a bug of a journal mode in the default leg, where it is none. `workload` of the catalogue says which."""
     store = load("sessions")
-    options = dataclasses.replace(CI, bug="journal-mode-changed-back")
+    asked = dataclasses.replace(CI, bug="journal-mode-changed-back")
     legs, _ = census_of(store, CI)
-    trials = planned(store, options).trials
+    trials = planned(store, asked).trials
     assert len(trials) == CANARY_TRIES * len(LAYERS)
-    (number,) = {t.workload for t in trials}
+    (number,) = {workload(t) for t in trials}
     assert (legs[number].cell, legs[number].journal_mode) == ("prefix-durability", "delete")
-    assert all(t.kind is Kind.POINT and t.bug == options.bug for t in trials)
+    assert all(t.kind is Kind.POINT and t.bug == asked.bug for t in trials)
 
 
 def test_a_bug_that_no_leg_is_about_is_said() -> None:
@@ -257,12 +274,12 @@ def test_a_bug_that_no_leg_is_about_is_said() -> None:
         workload={"journal_mode": "persist"}, canary=True,
     )  # fmt: skip
     with pytest.raises(UsageError, match=r"planted bug rare shows in: .* persist"):
-        scripts(store.model_copy(update={"bugs": (rare,)}), 3, CI)
+        legs_of(store.model_copy(update={"bugs": (rare,)}), 3, CI)
     unsaid = store.model_copy(update={"bugs": (rare.model_copy(update={"canary": False}),)})
-    scripts(unsaid, 3, CI)
+    legs_of(unsaid, 3, CI)
     with pytest.raises(UsageError, match="no leg"):
-        scripts(unsaid, 3, dataclasses.replace(CI, bug="rare"))
-    scripts(unsaid, 3, dataclasses.replace(NIGHTLY, bug="rare"))
+        legs_of(unsaid, 3, dataclasses.replace(CI, bug="rare"))
+    legs_of(unsaid, 3, dataclasses.replace(NIGHTLY, bug="rare"))
 
 
 def test_a_long_story_is_first_tried_at_its_end() -> None:
@@ -272,8 +289,8 @@ def test_a_long_story_is_first_tried_at_its_end() -> None:
     for bug in store.bugs:
         trials = planned(store, dataclasses.replace(CI, bug=bug.name)).trials
         hook = bug.points[-1]
-        last = max(hit.n for hit in found[trials[0].workload] if hit.hook == hook)
-        assert trials[0].points == (CrashPoint(1, hook, last),)
+        last = max(hit.n for hit in found[workload(trials[0])] if hit.hook == hook)
+        assert trials[0].kills == (CrashPoint(1, hook, last),)
 
 
 def test_the_same_seed_gives_the_same_plan_and_another_seed_another(store: Subject) -> None:
@@ -313,24 +330,24 @@ def test_what_is_wrong_with_a_cells_file_is_told_with_file_and_reason(tmp_path: 
 def test_a_subject_without_cells_is_told_so() -> None:
     """`lab run cells --subject kernel`: it is no session store."""
     with pytest.raises(UsageError, match=r"cannot read .*kernel/cells\.toml"):
-        scripts(load("kernel"), 3, CI)
+        legs_of(load("kernel"), 3, CI)
 
 
 def test_a_trial_is_judged_by_its_cells_promise_in_its_mode() -> None:
     """Planted: a file that a crash in OFF has spoilt breaks what WAL promises; other cells' promises unchecked."""
     store = load("sessions")
-    _, written = scripts(store, 3, NIGHTLY)
-    for workload in written.killed:
+    _, written = legs_of(store, 3, NIGHTLY)
+    for workload in written:
         kept = () if workload["journal_mode"] in ("memory", "off") else ("sigkill",)
-        assert promises_of(store, workload) == {workload["cell"]: kept}
+        assert promises_of(workload, store.promises) == {workload["cell"]: kept}
         assert rules_of(workload) == {"decline": [], "lose_reply": []}
     unsaid = store.model_copy(update={"promises": {"other": ("sigkill",)}})
-    assert promises_of(unsaid, written.killed[0]) == {"prefix-durability": ()}
+    assert promises_of(written[0], unsaid.promises) == {"prefix-durability": ()}
 
 
 def test_another_familys_workload_is_judged_by_every_promise() -> None:
     """A subject's own files, and the kernel's scripts, have no cell to choose by."""
     kernel = load("kernel")
-    assert promises_of(kernel, {"kind": "agent-tasks"}) == kernel.promises
-    assert promises_of(kernel, {"notes": []}) == kernel.promises
+    assert promises_of({"kind": "agent-tasks"}, kernel.promises) == kernel.promises
+    assert promises_of({"notes": []}, kernel.promises) == kernel.promises
     assert rules_of({"ledger": {"decline": ["a"]}}) == {"decline": ["a"], "lose_reply": []}

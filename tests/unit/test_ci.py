@@ -9,10 +9,12 @@ import shutil
 import signal
 import subprocess
 import time
+import tomllib
 from pathlib import Path
 
 import psutil
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
 PASSING = '@echo "===== 3 passed in 0.10s ====="'
@@ -45,14 +47,48 @@ def test_lab_ci_is_500_points_on_three_layers_unless_told_otherwise() -> None:
 
 def test_lab_nightly_is_exhaustive_and_takes_a_shard() -> None:
     """Planted: a shard that is not passed on: eight machines each run all of it."""
-    assert expand(dry_run("lab-nightly")).endswith("--exhaustive")
-    assert expand(dry_run("lab-nightly", LAB_SHARD="3/8")).endswith("--exhaustive --shard 3/8")
+    assert last_words(dry_run("lab-nightly")) == "--exhaustive"
+    assert last_words(dry_run("lab-nightly", LAB_SHARD="3/8")) == "--exhaustive --shard 3/8"
+
+
+def last_words(commands: str) -> str:
+    """The options of the last `lab run matrix` that are not about storage."""
+    return re.findall(r"run matrix --storage \S+ (.*?) *\|\|", commands)[-1]
+
+
+def test_a_night_runs_the_cells_and_the_fuzz_campaign_once_whatever_its_shards() -> None:
+    """Report 20: fuzz ran in no nightly job. Planted: it runs in each of eight shards, or without a bound."""
+    for shard, once in (("", True), ("1/8", True), ("2/8", False)):
+        script = dry_run("lab-nightly", LAB_SHARD=shard).replace(".venv/bin/lab", "echo").splitlines()
+        script = script[next(n for n, line in enumerate(script) if line.startswith("red=0")) :]
+        said = subprocess.run(
+            ["sh", "-c", "\n".join(script)],
+            env={"PATH": os.environ["PATH"], "LAB_MINUTES": "30"},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=20,
+        ).stdout
+        assert [line.split()[1] for line in said.splitlines()] == [*(["cells", "fuzz"] if once else []), "matrix"]
+        assert ("fuzz --storage ext4,tmpfs,overlay --minutes 30\n" in said) is once
 
 
 def test_every_target_sets_up_before_it_runs() -> None:
     """Planted: `make lab-ci` on a fresh checkout that expects `make setup` first."""
-    for target in ("lab-ci", "lab-nightly", "test"):
-        assert ".venv/bin/lab setup" in dry_run(target).splitlines()
+    steps = [".ci/engine start", ".ci/base", ".venv/bin/lab setup"]
+    for target in ("lab-ci", "lab-nightly", "lab-fuzz", "test"):
+        assert [line for line in dry_run(target).splitlines() if line in steps] == steps
+
+
+def test_the_lock_names_every_library_of_the_project_in_its_range() -> None:
+    """Planted: a library added to pyproject.toml alone, which CI then takes in whatever version is the newest."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [Requirement(text) for text in project["dependencies"] + project["optional-dependencies"]["dev"]]
+    lines = (ROOT / "requirements.lock").read_text().splitlines()
+    pins = {pin.name: pin for pin in (Requirement(line) for line in lines if "==" in line)}
+    for library in wanted:
+        (version,) = pins[library.name].specifier
+        assert library.specifier.contains(version.version), library
 
 
 @pytest.fixture
@@ -96,36 +132,42 @@ def test_ci_that_is_told_to_end_ends_what_it_runs(checkout: Path) -> None:
 
 
 def run_beside(checkout: Path, before: str, during: str, other_ci: bool) -> list[str]:
-    """Run CI where the record of the lab's engine says `before`, and `during` once the tests have run.
+    """Run CI where the record of an engine that was started says `before`, and `during` once the tests have run.
 
-    Returns the calls of `lab`. Its place is taken by a script that notes them: what is tested is when CI calls it.
+    Returns the calls of `lab` and `.ci/engine`. Scripts that note them are in their place: what is tested is when CI
+    calls them.
     """
     state, calls = checkout / "state", checkout / "calls"
     state.mkdir()
     if before:
-        (state / "engine.json").write_text(before)
-    script = checkout / ".ci" / "run"
-    script.write_text(script.read_text().replace("state=/var/lib/crashlab", f"state={state}"))
-    lab = checkout / ".venv" / "bin" / "lab"
-    lab.parent.mkdir(parents=True)
-    lab.write_text(f'#!/bin/sh\necho "$@" >>{calls}\n')
-    lab.chmod(0o755)
-    targets(checkout, f"@printf %s '{during}' >{state}/engine.json", "@true")
+        (state / "engine").write_text(before)
+    for name, program in (("lab", checkout / ".venv" / "bin" / "lab"), ("engine", checkout / ".ci" / "engine")):
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.write_text(f'#!/bin/sh\necho {name} "$@" >>{calls}\n')
+        program.chmod(0o755)
+    targets(checkout, f"@printf %s '{during}' >{state}/engine", "@true")
     with (state / "ci.lock").open("w") as lock:
         if other_ci:
             fcntl.flock(lock, fcntl.LOCK_SH)
-        subprocess.run(["bash", ".ci/run"], cwd=checkout, capture_output=True, check=True, timeout=60)
+        subprocess.run(
+            ["bash", ".ci/run"],
+            cwd=checkout,
+            env={**os.environ, "LAB_STATE": str(state)},
+            capture_output=True,
+            check=True,
+            timeout=60,
+        )
     return calls.read_text().splitlines()
 
 
 @pytest.mark.parametrize(
     ("before", "during", "other_ci", "calls"),
     [
-        ("", "ours", False, ["gc", "engine stop"]),
-        ("of a user", "of a user", False, ["gc"]),
-        ("", "", False, ["gc"]),
-        ("dead", "ours", False, ["gc", "engine stop"]),
-        ("", "ours", True, ["gc"]),
+        ("", "ours", False, ["lab gc", "engine stop"]),
+        ("of a user", "of a user", False, ["lab gc"]),
+        ("", "", False, ["lab gc"]),
+        ("dead", "ours", False, ["lab gc", "engine stop"]),
+        ("", "ours", True, ["lab gc"]),
     ],
 )
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root is ever given an engine by the lab")
@@ -134,6 +176,13 @@ def test_ci_stops_the_engine_that_it_started_and_no_other(
 ) -> None:
     """Planted: the engine stopped whenever the lab had started it, under of a user lab or a second CI run."""
     assert run_beside(checkout, before, during, other_ci) == calls
+
+
+def test_the_limits_of_ci_end_it_within_an_hour() -> None:
+    """Each step may take its limit, and the minute more that it is given to end in; there are two of cleaning up."""
+    limits = re.findall(r"^\w+_LIMIT=(\d+)m$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
+    test, lab, clean = map(int, limits)
+    assert test + lab + 2 * clean + 4 <= 60
 
 
 def test_every_action_of_the_workflows_is_pinned_to_a_commit() -> None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 import click
 import docker.errors
@@ -17,17 +18,19 @@ import pytest
 from click.testing import CliRunner
 from run_folder import HEADER, new
 
-from lab.campaigns import running
-from lab.campaigns.frame import Request
+from lab.campaigns import session
+from lab.campaigns.base import Inputs, Planning, Request
+from lab.campaigns.fuzz import DEFAULT_MINUTES, FUZZ_CAMPAIGN
 from lab.cli import main as cli
 from lab.cli import run as cli_run
-from lab.cli.run import DEFAULT_MINUTES
+from lab.codec import to_json
 from lab.engine.errors import EngineUnavailable, Interrupted, LabError, UsageError
-from lab.fuzz.model import Kill, Life, Limits, Op, Scenario
-from lab.fuzz.store import Bounds
-from lab.model import to_json
+from lab.model import CrashPoint, Life, Limits, Scenario
+from lab.plan.points import Bounds, Plan
 from lab.run.record import RUNS, Record
 from lab.run.reproducer import Script
+from lab.subject.load import load
+from lab.trial.setting import Prepared
 
 LAB = (sys.executable, "-c", "from lab.cli.main import main; main()")
 
@@ -64,6 +67,8 @@ WRONG = [
     (["run", "matrix", "--shard", "9/8"], "is i/n with 1 <= i <= n"),
     (["run", "matrix", "--shard", "0/8"], "is i/n"),
     (["run", "matrix", "--shard", "1"], "is i/n"),
+    (["run", "matrix", "--shard", "²/3"], "is i/n"),
+    (["run", "matrix", "--shard", f"1/{10**4200}"], "is i/n"),
     (["run", "matrix", "--evidence", "some"], "--evidence"),
     (["run", "matrix", "--subject", "kernal"], "no subject 'kernal'"),
     (["run", "matrix", "--subject", "./none.toml"], "cannot read none.toml: No such file or directory"),
@@ -72,8 +77,8 @@ WRONG = [
     (["run", "fuzz", "--minutes", "nan"], "--minutes"),
     (["run", "fuzz", "--trials", "0"], "--trials"),
     (["run", "fuzz", "--shrink", "-1"], "--shrink"),
-    (["run", "fuzz", "--subject", "kernel"], "kernel is no daemon: this campaign cannot run it"),
-    (["run", "matrix", "--subject", "muxd"], "muxd is a daemon: this campaign cannot run it"),
+    (["run", "fuzz", "--subject", "kernel"], "kernel is driven by itself, which fuzz cannot run"),
+    (["run", "matrix", "--subject", "muxd"], "muxd is driven by clients, which matrix cannot run"),
     (["run", "fuzz", "--bug", "torn"], "subject muxd has no planted bug 'torn'"),
     (["replay", "latest"], "which trial of latest?"),
     (["replay", "short.json"], "which trial of short.json?"),
@@ -83,6 +88,9 @@ WRONG = [
     (["compare", "latest"], "no run 'latest'"),
     (["verify", "latest"], "no run 'latest'"),
     (["resume", "latest"], "no run 'latest'"),
+    (["resume"], "no run 'latest'"),
+    (["verify"], "no run 'latest'"),
+    (["report"], "no run 'latest'"),
     (["replay", "latest", "1"], "no run 'latest'"),
     (["merge", "out", "latest"], "no run 'latest'"),
     (["merge", "out"], "Missing argument"),
@@ -90,7 +98,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "why"), WRONG, ids=[" ".join(w[0]) for w in WRONG])
+@pytest.mark.parametrize(("arguments", "why"), WRONG, ids=[" ".join(w[0])[:60] for w in WRONG])
 def test_bad_usage_is_told_in_few_lines_and_exits_64(
     arguments: list[str], why: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,87 +184,76 @@ def test_the_planted_bugs_are_listed_a_name_a_line_or_as_json() -> None:
     assert all(set(bug) == {"name", "property", "meaning"} and bug["property"] for bug in found)
 
 
-Asked = dict[str, object]
-
-
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
     """What a campaign would be asked for, if one were run."""
-    got: Asked = {}
+    got: list[Request] = []
 
-    def run_matrix(request: object, options: object, shard: object, say: object, progress: object) -> int:
-        got.update(request=request, options=options, shard=shard)
+    def run(request: Request, say: object, make_progress: object) -> int:
+        got.append(request)
         return 2
 
-    monkeypatch.setattr(running, "run_matrix", run_matrix)
+    monkeypatch.setattr(session, "run", run)
     return got
 
 
-def test_environment_variables_set_what_no_option_does(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_variables_set_what_no_option_does(asked: list[Request], monkeypatch: pytest.MonkeyPatch) -> None:
     """`LAB_SEED=7 make lab-ci` repeats a run; an option on the command line is stronger."""
     settings = {"LAB_SEED": "7", "LAB_POINTS": "50", "LAB_STORAGE": "tmpfs, ext4", "LAB_WORKERS": "2"}
     for name, value in {**settings, "LAB_SHARD": "2/8"}.items():
         monkeypatch.setenv(name, value)
     result = CliRunner().invoke(cli.cli, ["run", "matrix", "--points", "60"])
     assert result.exit_code == 2
-    request, options = asked["request"], asked["options"]
-    assert (request.seed, request.storages, request.workers) == (7, ("tmpfs", "ext4"), 2)  # type: ignore[attr-defined]
-    assert (options.points, options.storages) == (60, ("tmpfs", "ext4"))  # type: ignore[attr-defined]
-    assert asked["shard"] == (2, 8)
+    (request,) = asked
+    assert (request.seed, request.storages, request.workers) == (7, ("tmpfs", "ext4"), 2)
+    assert (request.options["points"], request.options["shard"]) == (60, (2, 8))
     assert "seed     7 " in result.output
 
 
-def test_the_defaults_are_those_of_make_lab_ci(asked: Asked) -> None:
+def test_the_defaults_are_those_of_make_lab_ci(asked: list[Request]) -> None:
     """500 points on three layers; the seed is drawn, and told first with the line that repeats the run."""
     outputs = [CliRunner().invoke(cli.cli, ["run", "matrix"]).output for _ in range(2)]
-    request, options = asked["request"], asked["options"]
-    assert (options.points, options.storages) == (500, ("ext4", "tmpfs", "overlay"))  # type: ignore[attr-defined]
-    assert (request.subject, request.workers, request.keep_evidence) == ("kernel", 4, False)  # type: ignore[attr-defined]
-    assert (options.exhaustive, options.bug, asked["shard"]) == (False, None, None)  # type: ignore[attr-defined]
+    request = asked[-1]
+    assert (request.options["points"], request.storages) == (500, ("ext4", "tmpfs", "overlay"))
+    assert (request.subject, request.workers, request.keep_evidence) == ("kernel", 4, False)
+    assert (request.options["exhaustive"], request.bug, request.options["shard"]) == (False, None, None)
     assert outputs[0] != outputs[1]
-    assert f"LAB_SEED={request.seed} lab " in outputs[1]  # type: ignore[attr-defined]
-
-
-@pytest.fixture
-def fuzzed(monkeypatch: pytest.MonkeyPatch) -> Asked:
-    """What a fuzz campaign would be asked for, if one were run."""
-    got: Asked = {}
-
-    def run_fuzz(request: object, bounds: object, screen: object, verbose: bool, say: object) -> int:
-        got.update(request=request, bounds=bounds, verbose=verbose)
-        return 2
-
-    monkeypatch.setattr(running, "run_fuzz", run_fuzz)
-    return got
+    assert f"LAB_SEED={request.seed} lab " in outputs[1]
 
 
 @pytest.mark.parametrize(
     ("words", "bounds"),
     [
-        ([], Bounds(DEFAULT_MINUTES, None, 120)),
-        (["--minutes", "0.3"], Bounds(0.3, None, 120)),
-        (["--trials", "6", "--shrink", "0"], Bounds(None, 6, 0)),
-        (["--trials", "6", "--minutes", "1"], Bounds(1.0, 6, 120)),
-        (["--bug", "draft-before-write"], Bounds(None, None, 120)),
-        (["--bug", "draft-before-write", "--trials", "3"], Bounds(None, 3, 120)),
+        ([], (DEFAULT_MINUTES, None, 120)),
+        (["--minutes", "0.3"], (0.3, None, 120)),
+        (["--trials", "6", "--shrink", "0"], (None, 6, 0)),
+        (["--trials", "6", "--minutes", "1"], (1.0, 6, 120)),
+        (["--bug", "draft-before-write"], (None, None, 120)),
+        (["--bug", "draft-before-write", "--trials", "3"], (None, 3, 120)),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_a_fuzz_run_has_an_end_whatever_is_asked_for(fuzzed: Asked, words: list[str], bounds: Bounds) -> None:
+def test_a_fuzz_run_has_an_end_whatever_is_asked_for(
+    asked: list[Request], words: list[str], bounds: tuple[float | None, int | None, int]
+) -> None:
     """Planted: `--trials 6` for two minutes, and a planted bug that is given up after two."""
     assert CliRunner().invoke(cli.cli, ["run", "fuzz", "--seed", "7", *words]).exit_code == 2
-    assert fuzzed["bounds"] == bounds
+    (request,) = asked
+    nothing_runs = cast(Any, None)  # its plan needs neither services nor a census
+    plan, _ = FUZZ_CAMPAIGN.plan(Planning(request, Inputs(), nothing_runs, nothing_runs, print))
+    assert plan.bounds == Bounds(*bounds)
 
 
 def test_a_fuzz_run_takes_the_settings_of_the_environment_as_well(
-    fuzzed: Asked, monkeypatch: pytest.MonkeyPatch
+    asked: list[Request], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`LAB_SEED=7 make lab-fuzz` repeats a run."""
     for name, value in {"LAB_SEED": "7", "LAB_STORAGE": "tmpfs", "LAB_WORKERS": "2"}.items():
         monkeypatch.setenv(name, value)
     result = CliRunner().invoke(cli.cli, ["run", "fuzz", "-v", "--evidence", "all"])
-    request = Request("fuzz", "muxd", 7, ("tmpfs",), 2, keep_evidence=True, bug=None)
-    assert (fuzzed["request"], fuzzed["verbose"]) == (request, True)
+    (request,) = asked
+    assert (request.campaign, request.subject, request.seed, request.storages) == ("fuzz", "muxd", 7, ("tmpfs",))
+    assert (request.workers, request.keep_evidence, request.bug) == (2, True, None)
     assert result.output.startswith("seed     7 ")
 
 
@@ -265,6 +262,9 @@ def fuzz_run() -> Record:
     """A fuzz run that has finished no trial."""
     record = new()
     record.write("run.json", to_json(dataclasses.replace(HEADER, campaign="fuzz", subject="muxd")))
+    record.write("subject.json", to_json(load("muxd")))
+    record.write_inputs((), Prepared({}, {}, b"a tar"))
+    record.write_plan(Plan((), 0, (), bounds=Bounds(DEFAULT_MINUTES, None)))
     return record
 
 
@@ -272,14 +272,13 @@ def fuzz_run() -> Record:
     ("words", "why"),
     [
         (["replay", "latest"], "which trial of latest?"),
-        (["replay", "latest", "3"], "has finished no trial 3"),
-        (["replay", "latest", "3", "--keep"], "--keep is for crash points"),
-        (["replay", "short.json", "--keep"], "--keep is for crash points"),
+        (["replay", "latest", "3"], "has no trial 3"),
+        (["replay", "latest", "--keep"], "--keep is for a trial of a run"),
+        (["replay", "short.json", "--keep"], "--keep is for a trial of a run"),
         (["replay", "short.json"], "short.json is no script of a crash fuzz"),
-        (["replay", "unknown.json"], "unknown.json is damaged: step 1: muxd has no operation 'chat/explode'"),
         (["replay", "other.json"], "other.json kills at the hook 'no.such', which muxd does not have"),
-        (["compare", "latest"], "is a fuzz run: its layers ran other scenarios"),
-        (["merge", "out", "latest"], "is a fuzz run: it has no shards"),
+        (["compare", "latest"], "has no plan of trials: its layers ran other scenarios"),
+        (["merge", "out", "latest"], "has no shards: its plan has no end"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -288,11 +287,9 @@ def test_what_cannot_be_asked_of_a_fuzz_run_is_told(
 ) -> None:
     """Planted: "it was stopped before it got there", of a run that is whole and has no plan."""
     Path("short.json").write_text('{"seed": 7}')
-    lives = (Life((), Kill("hook", "no.such", 1)), Life((), None))
+    lives = (Life((), CrashPoint(1, "no.such")), Life((), None))
     script = Script(Scenario(7, 1, "jsonrpc", 1, Limits(), lives), "tmpfs", "drafts-durable", None, "muxd", "of-old")
     Path("other.json").write_text(json.dumps(to_json(script)))
-    strange = dataclasses.replace(script.scenario, lives=(Life((Op(1, 1, "chat/explode", {}),), None),))
-    Path("unknown.json").write_text(json.dumps(to_json(dataclasses.replace(script, scenario=strange))))
     monkeypatch.setattr(sys, "argv", ["lab", *words])
     with pytest.raises(SystemExit) as ended:
         cli.main()

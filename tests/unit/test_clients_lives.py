@@ -242,7 +242,7 @@ def test_a_controller_that_does_not_read_does_not_stop_the_clients(stage: Stage)
 # What is no script
 
 BAD = {
-    "format": scenario([NEW], format=2),
+    "format": scenario([NEW], format=1),
     "adapter": scenario([NEW], adapter="carrier-pigeon"),
     "carrier_pigeon": scenario([NEW], adapter="carrier_pigeon"),
     "no operation 'chat/burn'": scenario([op(1, 1, "chat/burn")]),

@@ -11,13 +11,27 @@ from typing import Any, cast
 import pytest
 
 from lab.engine.errors import DeadlinePassed
-from lab.fuzz import clients
-from lab.fuzz.clients import MAX_LINE_BYTES, MAX_LINES, Clients, History
 from lab.model import Json
+from lab.trial import clients
+from lab.trial.clients import MAX_LINE_BYTES, MAX_LINES, Clients, History
+
+LEAST: Json = {  # of what an event carries beside what a test is about
+    "invoke": {"at_ms": 1.0},
+    "ok": {"at_ms": 2.0},
+    "fail": {"at_ms": 2.0},
+    "info": {"at_ms": 2.0},
+    "check": {"final": False, "observed": {}},
+    "check-failed": {"why": "no answer"},
+    "still": {"ms": 3.0, "at_ms": 4.0},
+}
+
+
+def whole(event: Json) -> Json:
+    return {**LEAST.get(event["event"], {}), **event}
 
 
 def lines(*events: Json) -> bytes:
-    return b"".join(json.dumps(event).encode() + b"\n" for event in events)
+    return b"".join(json.dumps(whole(event)).encode() + b"\n" for event in events)
 
 
 def invoke(ident: int, step: int = 1, life: int = 1) -> Json:
@@ -32,13 +46,31 @@ def begun(life: int = 1) -> History:
 
 def test_every_event_is_kept_in_order_however_the_bytes_arrive() -> None:
     """A pipe cuts where it likes: planted, and half of a check was the log of the clients."""
-    events = [{"event": "up", "life": 1, "at_ms": 2}, invoke(1), {"event": "ok", "id": 1, "result": {"chats": ["ü"]}}]
-    whole, bytewise = begun(), begun()
-    whole.stdout(lines(*events))
+    said = ({"event": "up", "life": 1, "at_ms": 2}, invoke(1), {"event": "ok", "id": 1, "result": {"chats": ["ü"]}})
+    events = list(map(whole, said))
+    at_once, bytewise = begun(), begun()
+    at_once.stdout(lines(*events))
     for byte in lines(*events):
         bytewise.stdout(bytes([byte]))
-    assert whole.lines == bytewise.lines == events
+    assert at_once.lines == bytewise.lines == events
     assert (bytewise.invoked, bytewise.answered) == (1, 1)
+
+
+BAD_LINES: dict[str, list[Json]] = {
+    "lacks: at_ms": [{"event": "invoke", "life": 1, "id": 1, "step": 1, "client": 1, "op": "status", "args": {}}],
+    "is a text": [{**whole(invoke(1)), "id": "1"}],
+    "was never sent": [{"event": "ok", "id": 7, "result": {}, "at_ms": 1}],
+    "completed twice": [whole(invoke(1)), *[{"event": "info", "id": 1, "why": "cut", "at_ms": 1}] * 2],
+}
+
+
+@pytest.mark.parametrize("name", BAD_LINES)
+def test_a_line_that_is_none_of_a_history_is_the_clients_error(name: str) -> None:
+    """Planted: an answer to nothing; it was a KeyError of the judge's, after the trial."""
+    history = begun()
+    history.stdout(b"".join(json.dumps(line).encode() + b"\n" for line in BAD_LINES[name]))
+    assert history.error.startswith(f"their line {len(BAD_LINES[name])} is none of a history: ")
+    assert len(history.lines) == len(BAD_LINES[name]) - 1
 
 
 def test_a_kill_waits_for_operations_and_not_for_the_requests_of_a_check() -> None:
@@ -109,7 +141,7 @@ def test_the_clients_own_fault_is_kept_in_their_words() -> None:
     assert history.error == "no adapter 'jsonrp'"
     nameless = begun()
     nameless.stdout(lines({"event": "error"}))
-    assert nameless.error == "it did not say what"
+    assert nameless.error.startswith("their line 1 is none of a history: what: ")
 
 
 def test_a_flood_is_noticed_and_not_kept() -> None:
@@ -147,7 +179,7 @@ def stream(monkeypatch: pytest.MonkeyPatch) -> Stream:
 
 
 def connected() -> Clients:
-    return Clients(cast(Any, None), cast(Any, None), threading.Event(), threading.Condition())
+    return Clients(cast(Any, None), cast(Any, None), threading.Event(), threading.Condition(), History())
 
 
 def test_a_wait_ends_with_the_clients_or_their_fault_and_never_says_that_it_was_done(stream: Stream) -> None:
@@ -184,9 +216,9 @@ def test_a_kill_is_told_and_is_over_when_nothing_waits_any_more(stream: Stream) 
     told = connected()
     told.begin(2)
     told.history.stdout(lines(invoke(1, life=2), {"event": "gone", "life": 2}))
-    assert told.killed(2, "hook chat.synced#4", 1.0)
+    assert told.killed(2, "chat.synced#4", 1.0)
     assert stream.sent == [{"do": "life", "life": 2}, {"do": "killed", "life": 2}]
-    assert told.lines()[-1] == {"event": "killed", "life": 2, "at": "hook chat.synced#4"}
+    assert told.lines()[-1] == {"event": "killed", "life": 2, "at": "chat.synced#4"}
     told.begin(3)
     stream.ended = True
     assert not told.killed(3, "end#1", 1.0)

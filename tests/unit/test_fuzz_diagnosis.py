@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lab.fuzz.diagnosis import File, Lock, Process, Sight, sentences
+from lab.trial.diagnosis import File, Lock, Process, Sight, sentences
 
 DEAD = "ab12" * 16
 SHIM = Process(4700, "containerd-shim -id x", 3.5, "/system.slice")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lab.engine.errors import UsageError
-from lab.fuzz.model import Limits
+from lab.model import Limits
 from lab.plan.plan_file import STRIKES, PlanFile, corpus_of, plan_of
 from lab.subject.load import SUBJECTS, Subject, load
 

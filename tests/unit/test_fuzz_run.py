@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -16,19 +16,19 @@ from fuzz_plan import bug
 from run_folder import new
 
 from lab.engine.errors import LabError
-from lab.fuzz import run, store
-from lab.fuzz.model import FuzzResult, FuzzTrial, Scenario
-from lab.fuzz.run import MAX_CANDIDATES, MAX_ERRORS_IN_A_ROW, REPLAYS, breaks, run_groups, shrunk
-from lab.fuzz.trial import FuzzOutcome
-from lab.model import RECOVERS, Fact, Failure, Kind, Verdict, Word
-from lab.run.pool import Crew, Stop
+from lab.model import RECOVERS, Fact, Failure, Kind, Reproduced, Result, Scenario, Trial, Verdict, Word, catches
+from lab.run import scheduler, shrinking
+from lab.run.pool import Pool, Stop
 from lab.run.record import Record
+from lab.run.scheduler import MAX_ERRORS_IN_A_ROW, REPLAYS, Group, Order, breaks, run_groups
+from lab.run.shrinking import MAX_CANDIDATES, shrunk
+from lab.trial import Outcome
 
 LOST = Verdict(Word.VIOLATION, "lost", "drafts-durable", ("drafts-durable",))
 TWICE = Verdict(Word.VIOLATION, "twice", "prompts-once", ("prompts-once",))
 BOTH = Verdict(Word.VIOLATION, "twice", "prompts-once", ("prompts-once", "drafts-durable"))
 PASS = Verdict(Word.PASS)
-Judge = Callable[[FuzzTrial, int], Verdict]
+Judge = Callable[[Trial, int], Verdict]
 Asked = dict[str, Any]
 
 
@@ -37,11 +37,11 @@ def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.chdir(tmp_path)
 
 
-def point(ident: int, made: Scenario | None = None) -> FuzzTrial:
-    return FuzzTrial(ident, Kind.POINT, "ext4", made or scenario(number=ident))
+def point(ident: int, made: Scenario | None = None) -> Trial:
+    return Trial(ident, Kind.POINT, "ext4", made or scenario(number=ident))
 
 
-def canary(ident: int, name: str = "draft-late") -> FuzzTrial:
+def canary(ident: int, name: str = "draft-late") -> Trial:
     return dataclasses.replace(point(ident), kind=Kind.CANARY, bug=name)
 
 
@@ -49,39 +49,53 @@ def always(verdict: Verdict) -> Judge:
     return lambda trial, times: verdict
 
 
+def asked_of(trial: Trial) -> Scenario:
+    assert isinstance(trial.script, Scenario)
+    return trial.script
+
+
 class Bench:
-    """A record and a crew; `judge` says what the n-th run (from 1) of a trial ends in."""
+    """A record and a pool; `judge` says what the n-th run (from 1) of a trial ends in."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, judge: Judge, workers: int = 1) -> None:
         self.record: Record = new()
         self.ran: list[int] = []
         self.kept: list[bool] = []
-        self.crew = Crew(cast(Any, list(range(workers))), Stop())
-        bugs = (bug("draft-late"), bug("other"))
-        subject = SimpleNamespace(bugs=bugs, promises={}, verifier=SimpleNamespace(audits=()))
-        self.setting = cast(Any, SimpleNamespace(subject=subject))
+        self.pool = Pool(cast(Any, list(range(workers))), Stop())
+        self.setting = cast(Any, None)  # only a real trial needs one
+        bugs = {made.name: made.property for made in (bug("draft-late"), bug("other"))}
+        self.caught = lambda trial, verdict: catches(verdict, bugs.get(trial.bug or "", ""))
         lock = threading.Lock()
 
-        def run_trial(trial: FuzzTrial, setting: Any, worker: Any, *, keep_evidence: bool) -> FuzzOutcome:
+        def run_trial(trial: Trial, setting: Any, worker: Any, *, keep_evidence: bool) -> Outcome:
             with lock:
                 self.ran.append(trial.ident)
                 self.kept.append(keep_evidence)
                 times = self.ran.count(trial.ident)
-            return FuzzOutcome(good(trial=trial), judge(trial, times), b"home" if keep_evidence else None)
+            return Outcome(good(trial=trial), judge(trial, times), (b"home",) if keep_evidence else ())
 
-        monkeypatch.setattr(run, "run_trial", run_trial)
+        monkeypatch.setattr(scheduler, "run_trial", run_trial)
+        monkeypatch.setattr(shrinking, "run_trial", run_trial)
 
-    def run(self, *groups: tuple[FuzzTrial, ...], keep_evidence: bool = False) -> list[FuzzResult]:
-        return list(run_groups(groups, self.setting, self.crew, self.record, keep_evidence=keep_evidence))
+    def results(self, groups: Iterable[Group], *, keep_evidence: bool = False) -> Iterator[Result]:
+        return run_groups(groups, Order(self.setting, self.record, keep_evidence, self.caught), self.pool)
+
+    def run(self, *groups: Group, keep_evidence: bool = False) -> list[Result]:
+        return list(self.results(groups, keep_evidence=keep_evidence))
+
+    @property
+    def idents(self) -> list[int]:
+        """Of what is in the journal."""
+        return [result.trial.ident for result in self.record.results()]
 
 
 def test_every_trial_is_run_once_and_is_on_disk_before_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """A result that is shown and then lost would be run again after a crash, and counted twice."""
     bench = Bench(monkeypatch, always(PASS))
-    found = run_groups([(point(1),), (point(2),)], bench.setting, bench.crew, bench.record, keep_evidence=False)
-    for number, result in enumerate(found, 1):
-        assert result in store.results(bench.record)
-        assert len(store.results(bench.record)) == number
+    told = []
+    for result in bench.results([(point(1),), (point(2),)]):
+        told.append(result.trial.ident)
+        assert told == bench.idents[: len(told)]
     assert bench.ran == [1, 2]
     assert not (bench.record.path / "evidence").exists()
 
@@ -122,29 +136,42 @@ def test_a_canary_is_neither_replayed_nor_kept_unless_asked_for(monkeypatch: pyt
 
 
 @pytest.mark.parametrize("again", range(1, REPLAYS + 1))
-def test_a_violation_stays_one_if_any_of_three_more_runs_repeats_it(
-    monkeypatch: pytest.MonkeyPatch, again: int
-) -> None:
+def test_a_violation_is_run_again_until_it_comes_again(monkeypatch: pytest.MonkeyPatch, again: int) -> None:
     """Three clients side by side need not meet the same way twice. Each run is kept whole, and it counts once."""
     bench = Bench(monkeypatch, lambda trial, times: LOST if times == 1 else BOTH if times == again + 1 else PASS)
-    (result,) = bench.run((point(7),))
+    bench.run((point(7),))
     assert bench.ran == [7] * (again + 1)
     assert bench.kept == [False] + [True] * again
-    assert (result.verdict, result.evidence) == (LOST, "evidence/0007")
-    assert store.read_evidence(bench.record, "evidence/0007") == good(trial=point(7))
+    (result,) = bench.record.results()
+    assert (result.verdict, result.evidence, result.reproduced) == (LOST, "evidence/0007", Reproduced(1, again))
+    assert bench.record.evidence("evidence/0007") == (good(trial=point(7)), ())
     for number in range(1, again + 1):
-        assert store.read_evidence(bench.record, f"evidence/0007/replay-{number}").trial == point(7)
-    assert store.results(bench.record) == (result,)
+        assert bench.record.evidence(f"evidence/0007/replay-{number}") == (good(trial=point(7)), (b"home",))
 
 
 @pytest.mark.parametrize("again", [PASS, TWICE, Verdict(Word.HANG), Verdict(Word.NOTE, "", "x", ("drafts-durable",))])
-def test_a_violation_that_never_repeats_is_unreproduced(monkeypatch: pytest.MonkeyPatch, again: Verdict) -> None:
-    """Also one of another property: it is something else. Never green, never called proven."""
+def test_a_violation_that_never_repeats_stays_one_and_that_is_said_beside_it(
+    monkeypatch: pytest.MonkeyPatch, again: Verdict
+) -> None:
+    """Its own evidence proves it. Another property that broke is something else, and no repetition of it."""
     bench = Bench(monkeypatch, lambda trial, times: LOST if times == 1 else again)
-    (result,) = bench.run((point(1),))
+    bench.run((point(1),))
     assert bench.ran == [1] * (1 + REPLAYS)
-    assert (result.verdict.word, result.verdict.property) == (Word.UNREPRODUCED, "drafts-durable")
-    assert result.verdict.why == "lost (run again 3 times, it did not come again)"
+    (result,) = bench.record.results()
+    assert (result.verdict, result.reproduced) == (LOST, Reproduced(0, REPLAYS))
+
+
+def test_a_violation_is_on_disk_before_it_is_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: a lab that is killed while it repeats a violation, and has forgotten it."""
+    stored: list[tuple[list[int], bool]] = []
+
+    def seen(trial: Trial, times: int) -> Verdict:
+        stored.append((bench.idents, bench.record.has("evidence/0001/evidence.json")))
+        return LOST
+
+    bench = Bench(monkeypatch, seen)
+    bench.run((point(1),))
+    assert stored == [([], False), ([1], True)]
 
 
 @pytest.mark.parametrize("word", [w for w in Word if w is not Word.VIOLATION])
@@ -162,20 +189,22 @@ def test_all_evidence_is_kept_if_asked_for(monkeypatch: pytest.MonkeyPatch) -> N
     bench = Bench(monkeypatch, always(PASS))
     (result,) = bench.run((point(1),), keep_evidence=True)
     assert result.evidence == "evidence/0001"
-    assert (bench.record.path / "evidence" / "0001" / "home.tgz").read_bytes() == b"home"
+    assert bench.record.evidence("evidence/0001") == (good(trial=point(1)), (b"home",))
 
 
 def test_errors_in_a_row_end_the_run_and_one_pass_between_them_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     """An engine that is gone fails every trial that is left; a run without an end would go on for ever."""
     broken = Verdict(Word.ERROR, "no engine")
-    many = [(point(n),) for n in range(1, 3 * MAX_ERRORS_IN_A_ROW)]
+    endless = ((point(n),) for n in itertools.count(1))
     bench = Bench(monkeypatch, always(broken))
+    told: list[Result] = []
     with pytest.raises(LabError, match=r"12 trials in a row .*: no engine\n.*`lab resume 2026"):
-        bench.run(*many)
-    assert len(store.results(bench.record)) == MAX_ERRORS_IN_A_ROW
+        told.extend(bench.results(endless))
+    assert len(told) == MAX_ERRORS_IN_A_ROW
 
     monkeypatch.chdir(bench.record.path)
     bench = Bench(monkeypatch, lambda trial, times: broken if trial.ident % MAX_ERRORS_IN_A_ROW else PASS)
+    many = [(point(n),) for n in range(1, 3 * MAX_ERRORS_IN_A_ROW)]
     assert len(bench.run(*many)) == len(many)
 
 
@@ -191,14 +220,14 @@ def test_a_failure_is_shrunk_on_its_own_layer_with_its_own_bug_until_it_is_short
 ) -> None:
     """The real search: here the fault needs step 2 and one kill after it, and nothing else."""
 
-    def needs_step_2(trial: FuzzTrial, times: int) -> Verdict:
+    def needs_step_2(trial: Trial, times: int) -> Verdict:
         assert (trial.storage, trial.bug, trial.ident) == ("ext4", "draft-late", 7)
-        first = trial.scenario.lives[0]
+        first = asked_of(trial).lives[0]
         return BOTH if first.kill and any(op.step == 2 for op in first.ops) else TWICE
 
     bench = Bench(monkeypatch, needs_step_2, workers=2)
     trial = dataclasses.replace(point(7), bug="draft-late")
-    found = shrunk(good(trial=trial), "drafts-durable", bench.setting, bench.crew, 20.0)
+    found = shrunk(good(trial=trial), "drafts-durable", bench.setting, bench.pool, 20.0)
     assert [op.step for op in found.scenario.operations] == [2]
     assert (len(found.scenario.kills), found.how.finished, found.how.after) == (1, True, 1)
     assert len(bench.ran) <= MAX_CANDIDATES
@@ -208,7 +237,7 @@ def test_a_failure_is_shrunk_on_its_own_layer_with_its_own_bug_until_it_is_short
 def test_shrinking_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """And says so: a shorter script may be there."""
     bench = Bench(monkeypatch, always(LOST))
-    found = shrunk(good(trial=point(7)), "drafts-durable", bench.setting, bench.crew, 0.0)
+    found = shrunk(good(trial=point(7)), "drafts-durable", bench.setting, bench.pool, 0.0)
     assert not found.how.finished
     assert len(bench.ran) <= 2
 
@@ -217,14 +246,14 @@ def test_lives_behind_the_one_that_never_came_up_are_not_even_tried(monkeypatch:
     """A daemon that refuses its second start has shown it: each life after it would be one more candidate."""
     tried: list[int] = []
 
-    def refuses(trial: FuzzTrial, times: int) -> Verdict:
-        tried.append(len(trial.scenario.lives))
-        return Verdict(Word.VIOLATION, "refused", RECOVERS, (RECOVERS,)) if trial.scenario.kills else PASS
+    def refuses(trial: Trial, times: int) -> Verdict:
+        tried.append(len(asked_of(trial).lives))
+        return Verdict(Word.VIOLATION, "refused", RECOVERS, (RECOVERS,)) if asked_of(trial).kills else PASS
 
     bench = Bench(monkeypatch, refuses)
     failure = Failure(Word.VIOLATION, "up", "it refused to start")
     refused = good(trial=point(7), processes=good().processes[:2], failure=failure)
-    shrunk(refused, RECOVERS, bench.setting, bench.crew, 20.0)
+    shrunk(refused, RECOVERS, bench.setting, bench.pool, 20.0)
     assert max(tried) <= 2
 
 
@@ -252,9 +281,9 @@ def test_the_search_is_told_what_broke_and_in_which_life_it_was_seen(
     def shrink(scenario: Scenario, fails: object, budget: int, **hints: object) -> None:
         told.update(hints)
 
-    monkeypatch.setattr(run, "shrink", shrink)
+    monkeypatch.setattr(shrinking, "shrink", shrink)
     bench = Bench(monkeypatch, always(LOST), workers=3)
-    evidence = good(trial=point(7), look=look(drafts_durable=differs), **changes)
-    shrunk(evidence, "drafts-durable", bench.setting, bench.crew, 20.0)
+    evidence = good(trial=point(7), looks=(look(drafts_durable=differs),), **changes)
+    shrunk(evidence, "drafts-durable", bench.setting, bench.pool, 20.0)
     assert (told["about"], told["showed"], told["at_once"]) == (about, showed, 3)
     assert told["order"] == [1, 2]  # as they were really invoked, without a check's own

@@ -12,11 +12,13 @@ from fuzz_plan import plan
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lab.campaigns.replay import replay_script
+from lab.codec import from_json
 from lab.engine.errors import UsageError
-from lab.fuzz.model import PAUSE, Kill, Life, Limits, Op, Scenario
-from lab.model import from_json
+from lab.model import END, PAUSE, CrashPoint, Life, Limits, Op, Scenario
 from lab.plan.shrink import How, Shrunk
-from lab.run.reproducer import Script, check_operations, how, lines, parse, read, to_json
+from lab.report.script import reproducer_lines
+from lab.run.reproducer import Script, check_operations, how, parse, read, to_json
 
 OPS = (
     Op(3, 1, "chat/new", {"chat": "c1"}),
@@ -24,7 +26,7 @@ OPS = (
     Op(42, 2, PAUSE, {"ms": 40}),
     Op(43, 2, "permission/decide", {"chat": "c1", "prompt": "p41", "allow": True}),
 )
-SCENARIO = Scenario(7, 12, "jsonrpc", 2, Limits(), (Life(OPS, Kill("hook", "queue.removed", 1)), Life((), None)))
+SCENARIO = Scenario(7, 12, "jsonrpc", 2, Limits(), (Life(OPS, CrashPoint(1, "removal.taken")), Life((), None)))
 SCRIPT = Script(SCENARIO, "ext4", "removals-final", None, "muxd", "20261130-101502-7f3a")
 
 
@@ -46,9 +48,8 @@ def test_a_script_is_read_as_it_was_written(tmp_path: Path) -> None:
 @given(st.dictionaries(st.text(), st.none() | st.booleans() | st.integers() | st.text(), max_size=4), st.integers(0))
 def test_any_arguments_survive(args: dict[str, Any], after_ms: int) -> None:
     """A text may hold what JSON has to escape."""
-    scenario = Scenario(
-        1, 2, "x", 1, Limits(), (Life((Op(1, 1, "draft/set", args),), Kill("end", after_ms=after_ms)), Life((), None))
-    )
+    struck = Life((Op(1, 1, "draft/set", args),), CrashPoint(1, END, after_ms=after_ms))
+    scenario = Scenario(1, 2, "x", 1, Limits(), (struck, Life((), None)))
     script = Script(scenario, "tmpfs", "p", "b", "s", "r")
     assert parse(json.dumps(to_json(script)), Path("0001.json")) == script
 
@@ -71,7 +72,7 @@ def test_an_operation_that_the_subject_does_not_have_is_refused(tmp_path: Path) 
     ("change", "said"),
     [
         (lambda d: d.update(kind="evidence"), "is no script of a crash fuzz"),
-        (lambda d: d.update(format=2), "has format 2, this lab reads format 1"),
+        (lambda d: d.update(format=1), "has format 1, this lab reads format 2"),
         (lambda d: d.pop("storage"), "storage: Field required"),
         (lambda d: d.update(storages="ext4"), "storages: Unexpected keyword argument"),
         (lambda d: d["scenario"].update(seed="7"), "scenario.seed: Input should be a valid integer"),
@@ -82,9 +83,9 @@ def test_an_operation_that_the_subject_does_not_have_is_refused(tmp_path: Path) 
         (lambda d: d["scenario"].update(lives=[]), "it has no life"),
         (lambda d: d["scenario"]["lives"].pop(), "its last life is killed"),
         (lambda d: d["scenario"]["lives"][0].update(kill=None), "life 1 has no kill, but another life follows"),
-        (lambda d: d["scenario"]["lives"][0]["kill"].update(at="noon"), "is at 'noon', which is none of hook"),
-        (lambda d: d["scenario"]["lives"][0]["kill"].update(hook=""), "the kill of life 1 names no hook"),
-        (lambda d: d["scenario"]["lives"][0]["kill"].update(n=0), "the kill of life 1 needs a count from 1"),
+        (lambda d: d["scenario"].update(kind="crash"), "scenario.kind: Input should be 'scenario'"),
+        (lambda d: d["scenario"]["lives"][0]["kill"].update(hook=""), "the kill of life 1 names no hook and no moment"),
+        (lambda d: d["scenario"]["lives"][0]["kill"].update(occurrence=0), "the kill of life 1 needs a count from 1"),
         (lambda d: d["scenario"]["lives"][0]["kill"].update(after_ms=-1), "the kill of life 1 is before its place"),
     ],
 )  # fmt: skip
@@ -97,6 +98,24 @@ def test_what_is_wrong_with_a_file_is_said_with_its_place(
         read(path)
     assert said in str(error.value)
     assert str(path) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda d: d["scenario"]["lives"][0]["kill"].update(hook="noon"), "hook 'noon', which muxd does not have"),
+        (lambda d: d["scenario"]["lives"][0]["kill"].update(fault="sigquit"), "no fault 'sigquit'"),
+        (lambda d: d["scenario"]["lives"][0]["ops"][1].update(op="chat/sing"), "muxd has no operation 'chat/sing'"),
+        (lambda d: d.update(storage="floppy"), "no storage layer 'floppy'"),
+        (lambda d: d.update(bug="none-such"), "none-such"),
+    ],
+)
+def test_a_name_that_nobody_knows_is_refused_before_anything_is_built(
+    tmp_path: Path, change: Callable[[dict[str, Any]], None], said: str
+) -> None:
+    """Planted: a kill at a hook that is not there strikes at the end; a fault that is not there fails each attempt."""
+    with pytest.raises(UsageError, match=said):
+        replay_script(written(tmp_path, change), 1, print)
 
 
 @pytest.mark.parametrize(
@@ -124,15 +143,16 @@ def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
 
 def test_a_script_is_printed_so_that_a_person_could_type_it() -> None:
     """Each line one thing to do; the steps are those that the violation names."""
-    assert lines(SCRIPT, Path(".lab/runs/20261130-101502-7f3a/shrunk/0012.json")) == [
+    path = Path(".lab/runs/20261130-101502-7f3a/shrunk/0012.json")
+    assert reproducer_lines(SCENARIO, path, "removals-final on ext4, seed 7/12") == [
         "script    .lab/runs/20261130-101502-7f3a/shrunk/0012.json",
         "replay    lab replay .lab/runs/20261130-101502-7f3a/shrunk/0012.json",
-        "breaks    removals-final on ext4, seed 7/12; found in run 20261130-101502-7f3a",
+        "breaks    removals-final on ext4, seed 7/12",
         "           3  client 1  chat/new           c1",
         '          41  client 1  prompt/send        c1 p41 "reply 2"',
         "          42  client 2  pause              40 ms",
         "          43  client 2  permission/decide  c1 p41 allow=true",
-        "          kill -9   at queue.removed#1",
+        "          sigkill   at removal.taken#1",
         "          restart, read everything back",
         "          wait until it is idle, read everything back",
     ]
@@ -141,8 +161,6 @@ def test_a_script_is_printed_so_that_a_person_could_type_it() -> None:
 def test_a_long_text_does_not_break_the_lines() -> None:
     """A value may be long or hold a line break; the file has it whole."""
     life = Life((Op(1, 1, "draft/set", {"chat": "c1", "text": "d1\n" * 200}),), None)
-    script = Script(Scenario(7, 12, "jsonrpc", 1, Limits(), (life,)), "ext4", "p", "b", "muxd", "r")
-    printed = lines(script, Path("shrunk/0001.json"))
+    printed = reproducer_lines(Scenario(7, 12, "jsonrpc", 1, Limits(), (life,)), Path("shrunk/0001.json"), "p on ext4")
     assert max(map(len, printed)) <= 100
     assert printed[3].endswith("…")
-    assert "planted bug b" in printed[2]

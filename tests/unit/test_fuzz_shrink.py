@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lab.fuzz.model import PAUSE, Kill, Life, Limits, Op, Scenario
+from lab.model import ANSWER, END, PAUSE, START, CrashPoint, Life, Limits, Op, Scenario
 from lab.plan.shrink import Shrunk, shrink
 
 PLENTY = 5_000
@@ -21,7 +22,7 @@ def scenario(*lives: Life, clients: int = 3) -> Scenario:
 
 def long_scenario(count: int = 60) -> Scenario:
     """Four lives of drafts by three clients in turn, in one chat that step 1 makes; three kills of different kinds."""
-    kills = (Kill("hook", "chat.synced", 4, 10), Kill("answer", n=7), Kill("start", after_ms=120), None)
+    kills = (CrashPoint(1, "chat.synced", 4, 10), CrashPoint(2, ANSWER, 7), CrashPoint(3, START, after_ms=120), None)
     ops = [Op(1, 1, "chat/new", {"chat": "c1"})]
     ops += [Op(n, 1 + n % 3, "draft/set", {"chat": "c1", "text": f"d{n}"}) for n in range(2, count + 1)]
     size = count // 4
@@ -55,7 +56,7 @@ def test_two_operations_and_the_kill_between_them_are_what_is_left() -> None:
 
     found = shrunk(long_scenario(), broken)
     assert steps(found.scenario) == [4, 47]
-    assert found.scenario.lives[0].kill == Kill("end")
+    assert found.scenario.lives[0].kill == CrashPoint(1, END)
     assert (found.how.before, found.how.after, len(found.scenario.lives)) == (60, 2, 2)
     assert found.how.serial and found.how.finished and not found.how.timing
     assert found.how.tried < 100
@@ -91,8 +92,16 @@ def test_a_kill_keeps_its_hook_if_the_fault_is_there_and_its_lowest_count() -> N
         return any(kill.hook == "chat.synced" for kill in s.kills) and 20 in steps(s)
 
     found = shrunk(long_scenario(), broken)
-    assert found.scenario.kills == (Kill("hook", "chat.synced", 1, 0),)
+    assert found.scenario.kills == (CrashPoint(1, "chat.synced"),)
     assert steps(found.scenario) == [20]
+
+
+def test_a_kill_keeps_its_fault_however_simple_it_gets() -> None:
+    """Planted: a kill moved to the end that strikes with SIGKILL; what only a power cut loses is then kept."""
+    of = long_scenario()
+    lives = (replace(life, kill=life.kill and replace(life.kill, fault="powercut")) for life in of.lives)
+    found = shrunk(replace(of, lives=tuple(lives)), lambda s: any(kill.fault == "powercut" for kill in s.kills))
+    assert found.scenario.kills == (CrashPoint(1, END, fault="powercut"),)
 
 
 def test_a_count_falls_with_the_operations_before_it() -> None:
@@ -100,15 +109,15 @@ def test_a_count_falls_with_the_operations_before_it() -> None:
 
     def broken(s: Scenario) -> bool:
         struck_at = [
-            life.ops[life.kill.n - 1].step
+            life.ops[life.kill.occurrence - 1].step
             for life in s.lives
-            if life.kill and life.kill.n in range(1, 1 + len(life.ops)) and life.kill.at == "answer"
+            if life.kill and life.kill.hook == ANSWER and life.kill.occurrence in range(1, 1 + len(life.ops))
         ]
         return 22 in struck_at
 
     found = shrunk(long_scenario(), broken)
     assert steps(found.scenario) == [22]
-    assert found.scenario.kills == (Kill("answer", n=1),)
+    assert found.scenario.kills == (CrashPoint(1, ANSWER),)
 
 
 def test_what_fails_only_side_by_side_keeps_two_clients_and_says_so() -> None:
@@ -258,7 +267,7 @@ def test_the_result_fails_and_nothing_more_can_be_left_out(needed: set[int], kil
 
     found = shrunk(long_scenario(24), broken, at_once=at_once)
     assert set(steps(found.scenario)) == needed
-    assert found.scenario.kills == (Kill("end"),) * kills
+    assert found.scenario.kills == tuple(CrashPoint(life, END) for life in range(1, kills + 1))
     assert found.scenario.clients == 1
 
 

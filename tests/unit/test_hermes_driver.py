@@ -108,6 +108,16 @@ def test_a_second_gateway_does_not_start_while_one_runs(home: Home) -> None:
     assert first.wait() == 0
 
 
+def test_a_released_barrier_leaves_the_hook_armed(home: Home) -> None:
+    """Disarmed at the barrier, no gateway that had recovered was ever killed in the work that it resumes."""
+    resumed = workload([], resume=[op("create", session="s"), op("record", delivery="d", session="s", content="x")])
+    process = home.start("recover", resumed, barrier="recovery.done", hook="outbox.recorded#1")
+    assert process.await_hit()["barrier"] is True
+    process.release()
+    assert process.await_another_hit() == ("outbox.recorded", 1)
+    process.kill()
+
+
 def test_one_of_eight_racers_claims_a_hand_off(home: Home) -> None:
     """Cell consume-once, its first half. Planted: racers over the parent's connection."""
     race = op("race_processes", racers=8, do=op("claim", item="i", by="racer"))

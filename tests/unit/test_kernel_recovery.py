@@ -76,12 +76,38 @@ def test_killed_again_at_every_hook_of_the_recovery_it_ends_as_without_a_crash(k
         assert_good(kernel_lab.crash(first, second, workload=SMALL), expected, f"{first} > {second}")
 
 
+def test_killed_in_the_work_behind_a_recovery_it_ends_as_without_a_crash(kernel_lab: Lab) -> None:
+    """The first hit of each hook there; every third one is killed once more, in the recovery from that."""
+    points, expected = census(kernel_lab, FULL)
+    first = next(point for point in points[len(points) // 3 :] if point.startswith("intent.sent#"))
+    behind: dict[str, str] = {}
+    for hit in hits_behind(kernel_lab, first):
+        behind.setdefault(hit.partition("#")[0], hit)
+    assert len(behind) > 40
+    for number, second in enumerate(behind.values()):
+        thirds = ("recovery.settled#1",) if number % 3 == 0 else ()
+        outcome = kernel_lab.crash(first, second, *thirds, workload=FULL)
+        assert_good(outcome, expected, f"{first} > {second}")
+        assert hits(outcome.hits) == [first, second, *thirds]
+
+
 def recovery_hits(kernel_lab: Lab, first: str, script: Record = SMALL) -> list[str]:
     """Every hit of the recovery that follows a first crash point, up to its end."""
+    return parted_hits(kernel_lab, first, script)[0]
+
+
+def hits_behind(kernel_lab: Lab, first: str) -> list[str]:
+    """Every hit of the work that follows that recovery."""
+    return parted_hits(kernel_lab, first, FULL)[1]
+
+
+def parted_hits(kernel_lab: Lab, first: str, script: Record) -> tuple[list[str], list[str]]:
+    """What the process that recovers hits, parted behind its barrier."""
     trial = kernel_lab.trial(script)
     trial.kill_at("run", first)
     found = hits(trial.finish("recover", census="1"))
-    return found[: found.index("recovery.done#1") + 1]
+    at = found.index("recovery.done#1") + 1
+    return found[:at], found[at:]
 
 
 def test_every_recovery_hook_is_reached_behind_each_hook_that_the_catalogue_says_leads_to_it(kernel_lab: Lab) -> None:
@@ -113,11 +139,31 @@ def test_the_nth_hit_of_intent_sent_is_the_nth_request_of_its_process(kernel_lab
     assert len(sent) == len(requests)
 
 
-def test_a_released_barrier_disarms_the_armed_hook(kernel_lab: Lab) -> None:
-    """A second crash point lies in the recovery, not after it: a hook only reached in the resumed work is inert."""
+def test_a_released_barrier_leaves_the_hook_armed(kernel_lab: Lab) -> None:
+    """Disarmed at the barrier, no process that had recovered was ever killed in the work that it resumes."""
     trial = kernel_lab.trial(SMALL)
     trial.kill_at("run", "attempt.admitted-running.applied#1")
     process = trial.start("recover", barrier="recovery.done", hook="attempt.interrupted-running.before#1")
     assert process.await_hit()["barrier"] is True
     process.release()
-    assert process.wait() == 0
+    assert process.await_another_hit() == ("attempt.interrupted-running.before", 1)
+    process.kill()
+
+
+def test_occurrences_are_counted_across_the_barrier(kernel_lab: Lab) -> None:
+    """Counted anew behind it, a point of the census would name another place, or one in the recovery."""
+    first = "attempt.admitted-running.applied#1"
+    trial = kernel_lab.trial(SMALL)
+    trial.kill_at("run", first)
+    found = hits(trial.finish("recover", census="1"))
+    behind = found[found.index("recovery.done#1") + 1 :]
+    point = next(hit for hit in behind if hit.startswith("log.synced#"))
+    assert point != "log.synced#1"
+    again = kernel_lab.trial(SMALL)
+    again.kill_at("run", first)
+    process = again.start("recover", barrier="recovery.done", hook=point)
+    assert process.await_hit()["barrier"] is True
+    process.release()
+    name, n = process.await_another_hit()
+    assert f"{name}#{n}" == point
+    process.kill()

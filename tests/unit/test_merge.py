@@ -12,23 +12,27 @@ from report_data import point_result
 from run_folder import HEADER, new
 from trial_evidence import good
 
+from lab.campaigns.session import finish
+from lab.codec import to_json
 from lab.engine.errors import LabError, UsageError
-from lab.model import Hit, Kind, Trial, Verdict, Word, to_json
+from lab.model import Hit, Kind, Verdict, Word
 from lab.plan.points import Plan, shard
-from lab.report import write as reports
 from lab.run.merge import merge_shards
 from lab.run.record import Record
 from lab.subject.load import load
-from lab.trial.worker import Prepared
+from lab.trial.run import Outcome
+from lab.trial.setting import Prepared
 
 LAYERS = ("ext4", "tmpfs")
 RESULTS = {
     ident: point_result(ident, LAYERS[(ident - 1) % 2], Word.HANG if ident == 8 else Word.PASS)
     for ident in range(1, 21)
 }
-CANARY = Trial(21, Kind.CANARY, "ext4", 0, RESULTS[1].trial.points, bug="log-buffered")
+CANARY = dataclasses.replace(RESULTS[1].trial, ident=21, kind=Kind.CANARY, bug="log-buffered")
 TRIALS = (*(result.trial for result in RESULTS.values()), CANARY)
-PLAN = Plan(TRIALS, points_known=80, covers=("log.synced",), canaries=("log-buffered",), whole=len(TRIALS))
+PLAN = Plan(
+    TRIALS, points_known=80, population=80, covers=("log.synced",), canaries=("log-buffered",), whole=len(TRIALS)
+)
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +52,8 @@ def made(run: str, plan: Plan, seed: int = HEADER.seed, census: object = None, f
     for trial in plan.trials:
         result = RESULTS.get(trial.ident) or dataclasses.replace(RESULTS[1], trial=trial)
         if result.evidence:
-            record.write_evidence(result.evidence, good(trial=trial), Verdict(Word.HANG), ())
+            hung = Verdict(Word.HANG)
+            record.write_evidence(result.evidence, Outcome(good(trial=trial), hung, ()), hung)
         record.finished(result)
     record.end_session(interrupted=False)
     return record
@@ -63,8 +68,8 @@ def shards(of: int) -> list[str]:
 
 def merged(*names: str) -> tuple[Record, int, str]:
     said: list[str] = []
-    code = merge_shards(Path("out/night"), names, said.append)
-    return Record.find("out/night"), code, "\n".join(said)
+    record = merge_shards(Path("out/night"), names, said.append)
+    return record, finish(record, said.append), "\n".join(said)
 
 
 def quiet(line: str) -> None:
@@ -75,7 +80,7 @@ def quiet(line: str) -> None:
 def test_the_shards_of_a_run_merge_to_the_whole(of: int) -> None:
     """The same plan, results, evidence, counts and exit code as the campaign in one piece; in any order of shards."""
     whole = made("20261130-000000-ffff", PLAN)
-    whole_code = reports.finish(whole, quiet)
+    whole_code = finish(whole, quiet)
     record, code, said = merged(*reversed(shards(of)))
     assert f"{of} shards, 21 trials" in said
     assert record.plan() == PLAN
@@ -139,7 +144,7 @@ def test_nothing_is_ever_merged_over() -> None:
     """A folder that is there may be somebody's run."""
     names = shards(2)
     merged(*names)
-    with pytest.raises(UsageError, match="is there already"):
+    with pytest.raises(UsageError, match="already exists"):
         merged(*names)
 
 

@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 from report_data import point_result
 from run_folder import HEADER, disk_full_after, new
-from trial_evidence import good, twice_killed
+from trial_evidence import crash, good, twice_killed
 
 from lab.engine.errors import LabError, UsageError
-from lab.model import CrashPoint, Hit, Kind, Trial, Verdict, Word
+from lab.model import CrashPoint, Evidence, Hit, Kind, Reproduced, Verdict, Word
 from lab.plan.points import Plan
 from lab.run.record import RUNS, Record, evidence_folder, new_run_id
-from lab.trial.worker import Prepared
+from lab.trial.run import Outcome
+from lab.trial.setting import Prepared
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +40,7 @@ def with_results(count: int = 3) -> Record:
 def test_what_is_written_is_read_back_as_it_was() -> None:
     """Resume, replay and verify run on nothing else than this."""
     record = new()
-    trial = Trial(1, Kind.CANARY, "ext4", 0, (CrashPoint(1, "a.b", 2), CrashPoint(2, "c.d", 1)), bug="torn")
+    trial = crash(1, CrashPoint(1, "a.b", 2), CrashPoint(2, "c.d", 1), kind=Kind.CANARY, bug="torn")
     plan = Plan((trial,), points_known=8214, covers=("a.b",), canaries=("torn",), whole=9)
     prepared = Prepared({"tasks": [1]}, {"requests": []}, b"a tar")
     record.write_plan(plan)
@@ -99,13 +100,22 @@ def test_a_full_disk_is_a_clear_error_and_leaves_a_journal_that_can_go_on(room_b
     assert record.journal()[-1]["interrupted"] is True
 
 
-def test_a_device_that_is_full_is_named_by_its_own_reason() -> None:
-    """The reason is the system's, not a guess of ours."""
+def test_a_write_that_fails_is_told_by_the_systems_own_reason() -> None:
+    """The reason is the system's, not a guess of ours; and it is the lab's failure, not the subject's."""
     record = new()
-    journal(record).symlink_to("/dev/full")
-    with pytest.raises(LabError, match="No space left on device") as caught:
+    with disk_full_after(0), pytest.raises(LabError, match="File too large") as caught:
         record.finished(point_result(1, "ext4"))
     assert caught.value.exit_code == 3
+
+
+def test_a_journal_that_is_a_link_is_not_written_through() -> None:
+    """A run's folder may come from elsewhere: what lies behind the link is not the run's."""
+    record, elsewhere = new(), Path("elsewhere")
+    elsewhere.write_bytes(b"")
+    journal(record).symlink_to(elsewhere.resolve())
+    with pytest.raises(LabError, match=r"cannot write the journal of run .*: is a symbolic link"):
+        record.finished(point_result(1, "ext4"))
+    assert elsewhere.read_bytes() == b""
 
 
 def test_a_file_that_cannot_be_written_whole_keeps_what_was_there() -> None:
@@ -191,9 +201,15 @@ def test_a_file_that_is_missing_or_damaged_is_named() -> None:
 def test_a_record_of_another_format_is_refused() -> None:
     """To read it with today's eyes could turn a red run green."""
     record = new()
-    record.write("run.json", {**record.read("run.json"), "format": 2})
-    with pytest.raises(LabError, match="has format 2; this lab reads 1"):
+    record.write("run.json", {**record.read("run.json"), "format": 1})
+    with pytest.raises(LabError, match="has format 1; this lab reads 2"):
         record.header()
+
+
+def keep(record: Record, evidence: Evidence, *volumes: bytes | None) -> None:
+    """Write a trial's evidence where the scheduler does."""
+    verdict = Verdict(Word.VIOLATION, "lost")
+    record.write_evidence(evidence_folder(evidence.trial), Outcome(evidence, verdict, volumes), verdict)
 
 
 def test_evidence_is_read_back_as_it_was_with_what_each_look_saw() -> None:
@@ -202,7 +218,7 @@ def test_evidence_is_read_back_as_it_was_with_what_each_look_saw() -> None:
     evidence = twice_killed(ledger={"requests": [{"seq": 1}], "effects": []})
     folder = evidence_folder(evidence.trial)
     assert folder == "evidence/0413"
-    record.write_evidence(folder, evidence, Verdict(Word.VIOLATION, "lost"), (b"one", b"two", b"three", b"four"))
+    keep(record, evidence, b"one", b"two", b"three", b"four")
     assert record.evidence(folder) == (evidence, (b"one", b"two", b"three", b"four"))
     assert (record.path / folder / "look-3-recovered.tgz").read_bytes() == b"three"
     assert (record.path / folder / "process-1.log").exists()
@@ -212,8 +228,26 @@ def test_evidence_without_the_volumes_has_fewer_of_them_than_looks() -> None:
     """That is how `lab verify` knows that it cannot judge a trial again."""
     record = new()
     odd = good(history=({"op": "say", "text": "line\u2028break\n\U0001f600"},))
-    record.write_evidence("evidence/0412", odd, Verdict(Word.HANG), ())
+    keep(record, odd)
     assert record.evidence("evidence/0412") == (odd, ())
+
+
+def test_a_volume_that_could_not_be_kept_takes_no_name_from_the_others() -> None:
+    """Planted: the second look's volume is gone, and the third's is called the second's."""
+    record = new()
+    keep(record, good(), b"one", None, b"three")
+    names = sorted(path.name for path in (record.path / "evidence/0412").glob("look-*"))
+    assert names == ["look-1-killed.tgz", "look-3-end.tgz"]
+    assert record.evidence("evidence/0412") == (good(), (b"one", b"three"))
+
+
+def test_how_often_a_violation_came_again_stands_beside_it() -> None:
+    """The last word of each; the result itself is as it was."""
+    record = with_results(2)
+    record.reproduced(2, Reproduced(0, 3))
+    record.reproduced(2, Reproduced(1, 2))
+    record.reproduced(9, Reproduced(1, 1))
+    assert record.results() == (point_result(1, "ext4"), point_result(2, "ext4", reproduced=Reproduced(1, 2)))
 
 
 def test_a_hit_keeps_its_tags_through_the_journal() -> None:

@@ -282,6 +282,16 @@ def test_a_hook_that_is_armed_without_its_number_is_refused(folder: Folder) -> N
     assert "NAME#N" in process.log
 
 
+def test_a_released_barrier_leaves_the_hook_armed(folder: Folder) -> None:
+    """Disarmed at the barrier, no process that had recovered was ever killed in the work that it resumes."""
+    resumed = NOTHING | {"resume": [S1, append("s1", "after the recovery")]}
+    process = folder.start("recover", resumed, barrier="recovery.done", hook="append.before#1")
+    assert process.await_hit()["barrier"] is True
+    process.release()
+    assert process.await_another_hit() == ("append.before", 1)
+    process.kill()
+
+
 def test_a_barrier_whose_controller_is_gone_ends_the_process(folder: Folder) -> None:
     """Nobody will ever write the line: a container that waits for it would never go away."""
     process = folder.start("recover", NOTHING, barrier="recovery.done")

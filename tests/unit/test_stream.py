@@ -132,6 +132,13 @@ def test_a_record_may_be_4096_bytes_and_no_byte_more() -> None:
         '{"lab":"c0ffee","hit":"a.b","n":1.5}',
         '{"lab":"c0ffee","hit":"a.b","n":true}',
         '{"lab":"c0ffee","hit":"a.b","n":1e999}',  # int() of it raises OverflowError, which ended the reader
+        '{"lab":"c0ffee","hit":"a.b","n":0}',
+        '{"lab":"c0ffee","hit":"a.b","n":1' + "0" * 4000 + "}",
+        '{"lab":"c0ffee","op":"append","type":"ok","args":' + "[" * 32 + "]" * 32 + "}",
+        '{"lab":"c0ffee","op":"append","type":"ok","args":' + '{"a":' * 940 + "1" + "}" * 940 + "}",
+        '{"lab":"c0ffee","op":"append","type":"ok","args":[1e999]}',
+        '{"lab":"c0ffee","op":"append","type":"ok","args":NaN}',
+        '{"lab":"c0ffee","op":"append","type":"ok","args":"\\udc80"}',
         '{"lab":"c0ffee","hit":7,"n":1}',
         '{"lab":"c0ffee","hit":"a.b","n":1,"tags":["once"]}',
         '{"lab":"c0ffee","op":"append"}',
@@ -200,16 +207,56 @@ def test_a_service_is_read_line_by_line_however_it_is_cut(lines: list[bytes], da
     assert parser.log.text() == (others + b"!unfinished").decode()
 
 
-def test_an_answer_that_is_too_long_or_too_deep_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A verifier of a user's may answer anything."""
+def test_a_record_may_be_as_deep_as_the_protocol_says_whatever_its_strings_hold() -> None:
+    """940 levels were a traceback when the record was read back, and the run could never be finished."""
+    deep: object = "[{" * 50
+    for _ in range(31):
+        deep = [deep]
+    assert parsed(record(op="append", type="ok", args=deep)).history == [{"op": "append", "type": "ok", "args": deep}]
+
+
+def answers(*pieces: bytes) -> list[object]:
     parser = LineParser()
-    parser.stdout(b"[" * 100_000 + b"\n")
-    assert not parser.answers
+    for piece in pieces:
+        parser.stdout(piece)
+    return list(parser.answers)
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        (b"[" * 64 + b"]" * 64, "nested deeper than 64 levels"),
+        (b"[" * 100_000, "nested deeper than 64 levels"),
+        (b"1e999", "too large"),
+        (b"NaN", "NaN"),
+        (b'"\\ud800"', "surrogate"),
+    ],
+    ids=lambda value: value[:12].decode() if isinstance(value, bytes) else None,
+)
+def test_an_answer_out_of_bounds_is_an_error_at_once(value: bytes, why: str) -> None:
+    """Planted: it was dropped, the lab waited for the deadline, and "said nothing in time" was not true."""
+    (answer,) = answers(b'{"properties": ' + value + b"}\n")
+    assert isinstance(answer, dict)
+    assert why in answer["error"]
+
+
+def test_a_line_that_is_too_long_is_an_error_and_the_next_one_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A verifier of a user's may answer anything."""
     monkeypatch.setattr(stream_module, "MAX_LINE_BYTES", 100)
-    parser.stdout(b"x" * 101)
-    assert parser.flooded
-    parser.stdout(b'\n{"id": 2}\n')
-    assert list(parser.answers) == [{"id": 2}]
+    assert answers(b"x" * 101, b'\n{"id": 2}\n') == [{"error": "a line larger than 100 bytes"}, {"id": 2}]
+    assert answers(b"[" * 90 + b"\n") == []
+
+
+def test_answers_that_nobody_asked_for_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A service that prints objects without end must not take the controller's memory."""
+    monkeypatch.setattr(stream_module, "MAX_UNREAD_BYTES", 45)
+    parser = LineParser()
+    parser.stdout(b'{"id": 12}\n' * 9)
+    assert len(parser.answers) == 4
+    assert parser.log.text() == '{"id": 12}\n' * 5
+    parser.answers.clear()
+    parser.stdout(b'{"id": 13}\n')
+    assert list(parser.answers) == [{"id": 13}]
 
 
 # The connection.

@@ -13,6 +13,7 @@ from trial_evidence import (
     PROMISES,
     SECOND,
     WRONG_LINE,
+    crash,
     finished,
     good,
     killed,
@@ -32,19 +33,19 @@ def test_a_whole_chain_of_evidence_passes(evidence: Evidence) -> None:
     """Without this every other test here could pass because of some other link."""
     verdict = judge(evidence, PROMISES)
     assert (verdict.word, verdict.why, verdict.broken) == (Word.PASS, "", ())
-    assert verdict.facts == {name: 9 * len(evidence.looks) for name in PROMISES}
+    assert verdict.facts == {**{name: 9 * len(evidence.looks) for name in PROMISES}, RECOVERS: len(evidence.up_ms)}
 
 
 def test_a_second_point_that_recovery_never_reaches_counts_as_a_single_crash() -> None:
     """The design's rule for second hooks that are drawn from the catalogue."""
-    drawn = good(trial=twice_killed().trial, processes=(killed(FIRST), finished(2, armed=str(SECOND))))
+    drawn = good(trial=twice_killed().trial, processes=(killed(FIRST), finished(2, armed=SECOND.place)))
     assert judge(drawn, PROMISES).word is Word.PASS
 
 
 def test_a_second_point_that_a_census_has_reached_must_be_reached_again() -> None:
     """Planted: an exhaustive trial whose second crash never happens counts as if it had."""
-    planned = dataclasses.replace(good().trial, points=(FIRST, SECOND), drawn="all")
-    verdict = judge(good(trial=planned, processes=(killed(FIRST), finished(2, armed=str(SECOND)))), PROMISES)
+    planned = crash(412, FIRST, SECOND, drawn="all")
+    verdict = judge(good(trial=planned, processes=(killed(FIRST), finished(2, armed=SECOND.place))), PROMISES)
     assert (verdict.word, verdict.why) == (Word.INVALID, f"{SECOND}, which the census reached, was not reached")
 
 
@@ -57,16 +58,28 @@ def test_what_only_some_engines_can_show_may_be_missing() -> None:
 NO_FACT = {**look("killed", 1).properties, "legal-state": Finding(0)}
 
 BROKEN: dict[str, tuple[Evidence, str]] = {
-    "no hit record": (with_process(good(), 1, hit=None), "without the record of its armed hook log.synced#17"),
-    "another hook": (with_process(good(), 1, hit=Hit("log.cut", 17)), "without the record of its armed hook"),
-    "another occurrence": (with_process(good(), 1, hit=Hit("log.synced", 16)), "without the record"),
+    "no hit record": (with_process(good(), 1, hit=None), "killed without a record of where it stood"),
+    "another hook": (
+        with_process(good(), 1, hit=Hit("log.cut", 17)),
+        "killed at log.cut#17, but the script says log.synced#17",
+    ),
+    "another occurrence": (with_process(good(), 1, hit=Hit("log.synced", 16)), "killed at log.synced#16, but"),
     "the record of a hook, and no hook armed": (with_process(good(), 1, armed=None), "was armed at None"),
     "armed elsewhere than the trial says": (
         with_process(good(), 1, armed="log.cut#2", hit=Hit("log.cut", 2)),
-        "was armed at log.cut#2, but the trial is about log.synced#17",
+        "was armed at log.cut#2, but the script says log.synced#17",
     ),
-    "a point that the trial has not": (good(processes=(killed(FIRST), finished(2, armed="a.b#1"))), "about None"),
-    "not alive": (with_process(good(), 1, alive=None), "was not seen alive at log.synced#17"),
+    "a point that the trial has not": (
+        good(processes=(killed(FIRST), finished(2, armed="a.b#1"))),
+        "but the script says None",
+    ),
+    "not alive": (with_process(good(), 1, alive=None), "was not seen alive before it was killed"),
+    "another fault": (with_process(good(), 1, fault="powercut"), "struck by powercut, but the script says sigkill"),
+    "no fault": (with_process(good(), 1, fault=None), "struck by None, but the script says sigkill"),
+    "killed where the script lets it live": (
+        with_process(good(), 2, killed=True, exit_code=137),
+        "process 2 was killed, and the script lets it live",
+    ),
     "not gone": (with_process(good(), 1, gone=None), "was not seen gone"),
     "ended by SIGTERM": (with_process(good(), 1, exit_code=143), "ended with exit code 143, not 137"),
     "exit code 0": (with_process(good(), 1, exit_code=0), "ended with exit code 0, not 137"),
@@ -140,7 +153,7 @@ def test_a_subject_that_promises_nothing_never_passes() -> None:
 def deletions(evidence: Evidence) -> Iterator[tuple[str, Evidence]]:
     """The evidence without one piece, for every piece that the chain rests on."""
     for p in evidence.processes:
-        fields = ["hit", "alive", "exit_code", "oom_killed", "gone", "armed"] if p.killed else ["exit_code"]
+        fields = ["hit", "alive", "exit_code", "oom_killed", "gone", "armed", "fault"] if p.killed else ["exit_code"]
         for name in fields:
             yield f"process {p.number} {name}", with_process(evidence, p.number, **{name: None})
         yield f"process {p.number} killed", with_process(evidence, p.number, killed=not p.killed)
@@ -191,9 +204,40 @@ def test_a_loss_that_nobody_promised_to_prevent_is_a_note(name: str) -> None:
 
 def test_the_same_loss_under_the_promised_fault_is_a_violation() -> None:
     """The fault decides, not the property alone."""
-    trial = dataclasses.replace(good().trial, fault="powercut")
-    evidence = with_look(good(trial=trial), 2, properties=look("end", 2, effects=DIFFERS).properties)
-    assert judge(evidence, PROMISES).word is Word.VIOLATION
+    cut = dataclasses.replace(FIRST, fault="powercut")
+    evidence = good(trial=crash(412, cut), processes=(killed(cut), finished(2)))
+    lost = with_look(evidence, 2, properties=look("end", 2, effects=DIFFERS).properties)
+    assert judge(lost, PROMISES).word is Word.VIOLATION
+
+
+CUT_LATER = dataclasses.replace(SECOND, fault="powercut")
+BOTH_FAULTS = twice_killed(
+    trial=crash(413, FIRST, CUT_LATER), processes=(killed(FIRST), killed(CUT_LATER), finished(3))
+)
+
+
+@pytest.mark.parametrize(("at", "word"), [(0, Word.VIOLATION), (1, Word.NOTE), (3, Word.NOTE)])
+def test_a_promise_holds_until_a_fault_strikes_that_it_does_not_survive(at: int, word: Word) -> None:
+    """Planted: the power cut that is yet to come excuses what a SIGKILL has lost."""
+    assert judge(BOTH_FAULTS, PROMISES).word is Word.PASS
+    seen = BOTH_FAULTS.looks[at]
+    lost = with_look(BOTH_FAULTS, at, properties=look(seen.name, seen.process, prefix_durable=DIFFERS).properties)
+    assert (judge(lost, PROMISES).word, judge(lost, PROMISES).property) == (word, "prefix-durable")
+    assert bool(judge(lost, PROMISES).notes) == (word is Word.NOTE)
+
+
+def test_a_fault_that_never_came_to_strike_excuses_no_loss() -> None:
+    """Planted: the second point is not reached, and its power cut makes a note of what the SIGKILL has lost."""
+    once = good(trial=BOTH_FAULTS.trial, processes=(killed(FIRST), finished(2, armed=SECOND.place)))
+    lost = with_look(once, 2, properties=look("end", 2, prefix_durable=DIFFERS).properties)
+    assert judge(lost, PROMISES).word is Word.VIOLATION
+
+
+@pytest.mark.parametrize(("survives", "word"), [(("sigkill",), Word.VIOLATION), (("powercut",), Word.NOTE)])
+def test_a_subject_may_say_which_faults_it_recovers_from(survives: tuple[str, ...], word: Word) -> None:
+    """`recovers` is promised after every fault, unless the subject says after which."""
+    died = early(Word.VIOLATION, "recovery", (killed(FIRST), finished(2, exit_code=65)), (look("killed", 1),))
+    assert judge(died, {**PROMISES, RECOVERS: survives}).word is word
 
 
 def test_a_broken_promise_is_never_hidden_behind_a_note() -> None:
@@ -242,7 +286,7 @@ def early(word: Word, phase: str, processes: tuple[Process, ...], looks: tuple[L
 @pytest.mark.parametrize("word", [Word.HANG, Word.ERROR, Word.INVALID])
 def test_a_trial_that_ended_early_says_where(word: Word) -> None:
     """Each with a process that never got to its hook, and with nothing at all."""
-    for processes in ((), (Process(1, ("kernel", "run"), str(FIRST)),)):
+    for processes in ((), (Process(1, ("kernel", "run"), FIRST.place),)):
         verdict = judge(early(word, "hook", processes), PROMISES)
         assert (verdict.word, verdict.why) == (word, "hook: what happened")
 
@@ -282,7 +326,7 @@ def test_a_recovery_that_dies_breaks_the_property_recovers() -> None:
     verdict = judge(died, PROMISES)
     assert (verdict.word, verdict.property, verdict.broken) == (Word.VIOLATION, RECOVERS, (RECOVERS,))
     assert "recovery: what happened" in verdict.why
-    unkilled = early(Word.VIOLATION, "recovery", (finished(1, armed=str(FIRST)), finished(2, exit_code=65)))
+    unkilled = early(Word.VIOLATION, "recovery", (finished(1, armed=FIRST.place), finished(2, exit_code=65)))
     assert judge(unkilled, PROMISES).word is Word.INVALID
     starved = early(Word.VIOLATION, "recovery", (killed(FIRST), finished(2, exit_code=137, oom_killed=True)))
     assert judge(starved, PROMISES).word is Word.INVALID
@@ -290,7 +334,7 @@ def test_a_recovery_that_dies_breaks_the_property_recovers() -> None:
 
 def test_a_hook_name_is_compared_whole() -> None:
     """`log.synced#1` is a beginning of `log.synced#17`."""
-    trial = dataclasses.replace(good().trial, points=(CrashPoint(1, "log.synced", 1),))
+    trial = crash(412, CrashPoint(1, "log.synced", 1))
     assert judge(with_process(good(trial=trial), 1, armed="log.synced#1"), PROMISES).word is Word.INVALID
 
 

@@ -5,6 +5,7 @@ The two share no code, only the documents. So what either misreads shows here.
 
 from __future__ import annotations
 
+import os
 import shutil
 import tomllib
 from collections.abc import Iterator
@@ -16,6 +17,8 @@ import pytest
 from kernel_process import FULL, KERNEL, PREPARED, LedgerService, Process, Trial, call, do, task, workload
 from verifier import tree
 from verifier.kernel import PROPERTIES, judge
+
+from lab.model import RECOVERS
 
 Json = dict[str, Any]
 
@@ -57,13 +60,16 @@ class Judged:
         return True
 
     def recover(self, bug: str | None = None) -> None:
-        """Recover, look at the barrier, resume to the end, look. A recovery that fails is left at that."""
+        """Recover, look at the barrier, resume to the end, look. One that fails is left at that."""
+        lock = self._trial.folder / "LOCK"
+        if lock.exists():  # in a container the next process has the dead one's number; here it is made a living one's
+            lock.write_text(str(os.getpid()))
         process = self._trial.start("recover", bug, barrier="recovery.done")
         try:
             process.await_hit()
         except AssertionError:
             process.wait()
-            self.findings.append(("recovered", "recovery", {"log": process.log}))
+            self.findings.append(("recovered", RECOVERS, {"log": process.log}))
             return
         standing = len(self._history)
         self._history += _operations(process._parsed(), self._process)
@@ -73,7 +79,7 @@ class Judged:
         code = process.wait()
         self._heard(process)
         if code:
-            self.findings.append(("end", "recovery", {"log": process.log}))
+            self.findings.append(("end", RECOVERS, {"log": process.log}))
             return
         self.look("end")
 

@@ -28,7 +28,7 @@ def test_a_build_has_the_pinned_wheels_and_the_folder_none() -> None:
     """Planted: wheels in the tar that the tag is a digest of; an image could not be found up to date without them."""
     context = images.read_context(HERMES)
     assert not [name for name in names(context.tar) if name.startswith("wheels/")]
-    wheels_of_it = [Path(name).name for name in names(images._with_wheels(context)) if name.endswith(".whl")]
+    wheels_of_it = [Path(name).name for name in names(images._with_wheels(context, None)) if name.endswith(".whl")]
     assert {"-".join(name.split("-")[:2]) for name in wheels_of_it} == PINNED
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from lab.model import CrashPoint, Evidence, Fact, Finding, Hit, Kind, Look, Phase, Process, Trial
+from lab.model import CrashPoint, CrashScript, Evidence, Fact, Finding, Hit, Kind, Look, Phase, Process, Trial
 
 PROMISES = {"prefix-durable": ("sigkill",), "legal-state": ("sigkill",), "effects": ("powercut",)}
 LINE = "271 262 7:0 / /data rw,relatime - ext4 /dev/loop0 rw"
@@ -18,9 +18,9 @@ DIFFERS = Fact("log[41]", "a record", None, "the acknowledged record 41 is lost"
 def killed(point: CrashPoint, **changes: Any) -> Process:
     """A process that was really killed at its point."""
     process = Process(
-        number=point.process,
-        command=("kernel", "run" if point.process == 1 else "recover"),
-        armed=str(point),
+        number=point.life,
+        command=("kernel", "run" if point.life == 1 else "recover"),
+        armed=None if point.is_moment else point.place,
         hit=Hit(point.hook, point.occurrence, {"class": "once"}),
         alive="psutil",
         killed=True,
@@ -28,6 +28,7 @@ def killed(point: CrashPoint, **changes: Any) -> Process:
         oom_killed=False,
         gone="psutil",
         mount=LINE,
+        fault=point.fault,
     )
     return dataclasses.replace(process, **changes)
 
@@ -44,10 +45,15 @@ def look(name: str, process: int, **differs: Fact) -> Look:
     return Look(name, process, found, LINE, history=3, ledger={"requests": [], "effects": []})
 
 
+def crash(ident: int, *points: CrashPoint, racers: int = 0, **more: Any) -> Trial:
+    """A trial of a subject that drives itself, and is struck at these points."""
+    return Trial(ident, more.pop("kind", Kind.POINT), "ext4", CrashScript(7, points, racers), **more)
+
+
 def good(**changes: Any) -> Evidence:
     """One crash, recovered, resumed to the end: every link was seen."""
     evidence = Evidence(
-        trial=Trial(412, Kind.POINT, "ext4", 7, (FIRST,)),
+        trial=crash(412, FIRST),
         nonce="c0ffee",
         mount={"filesystem": "ext4", "source": "/dev/loop0", "options": {}},
         phases=(Phase("volume", 0.0, 20.0), Phase("hook", 20.0, 300.0), Phase("look:end", 600.0, 25.0)),
@@ -57,7 +63,7 @@ def good(**changes: Any) -> Evidence:
         ledger={"requests": [], "effects": []},
         verifier="kernel 1",
         starts=3,
-        recovery_ms=(41.5,),
+        up_ms=(41.5,),
     )
     return dataclasses.replace(evidence, **changes)
 
@@ -65,7 +71,7 @@ def good(**changes: Any) -> Evidence:
 def twice_killed(**changes: Any) -> Evidence:
     """Killed in its run and again in its recovery."""
     evidence = good(
-        trial=Trial(413, Kind.POINT, "ext4", 7, (FIRST, SECOND)),
+        trial=crash(413, FIRST, SECOND),
         processes=(killed(FIRST), killed(SECOND), finished(3)),
         looks=(look("killed", 1), look("killed", 2), look("recovered", 3), look("end", 3)),
     )
@@ -75,10 +81,10 @@ def twice_killed(**changes: Any) -> Evidence:
 def probed(**changes: Any) -> Evidence:
     """A probe whose occurrence does not exist: one process, to its end."""
     evidence = good(
-        trial=Trial(900, Kind.PROBE, "ext4", 7, (FIRST,), drawn="all"),
-        processes=(finished(1, armed=str(FIRST)),),
+        trial=crash(900, FIRST, kind=Kind.PROBE, drawn="all"),
+        processes=(finished(1, armed=FIRST.place),),
         looks=(look("end", 1),),
-        recovery_ms=(),
+        up_ms=(),
     )
     return dataclasses.replace(evidence, **changes)
 

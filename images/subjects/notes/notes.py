@@ -16,7 +16,7 @@ from pathlib import Path
 NONCE = os.environ.get("LAB_NONCE")
 CENSUS = os.environ.get("LAB_CENSUS")
 BARRIER = os.environ.get("LAB_BARRIER")
-armed = os.environ.get("LAB_HOOK")
+ARMED = os.environ.get("LAB_HOOK")
 hits: dict[str, int] = {}
 
 
@@ -28,9 +28,8 @@ def record(**fields: object) -> None:
 
 def hook(name: str, **tags: str) -> None:
     """A place where this program may die. The lab kills it where it stands."""
-    global armed
     hits[name] = n = hits.get(name, 0) + 1
-    if armed == f"{name}#{n}":
+    if f"{name}#{n}" == ARMED:
         record(hit=name, n=n, tags=tags)
         while True:
             signal.pause()
@@ -39,7 +38,6 @@ def hook(name: str, **tags: str) -> None:
     if name == BARRIER and n == 1:
         record(hit=name, n=n, tags=tags, barrier=True)
         sys.stdin.readline()  # the verifier looks meanwhile
-        armed = None
 
 
 # The store. Hooks stand wherever a crash would leave something else behind.

@@ -30,7 +30,6 @@ class Records:
             self._write(hit=name, n=n, barrier=True)
             if not sys.stdin.readline():
                 raise SystemExit(f"hermes: barrier {name} was never released: standard input has ended")
-            self._armed = None
         elif self._census:
             self._write(hit=name, n=n)
 

@@ -37,7 +37,6 @@ class Hooks:
         if name == self._barrier and n == 1:
             self._announce(name, n, tags, ',"barrier":true')
             _wait_for_a_line(name)
-            self._armed = None
         elif self._census:
             self._announce(name, n, tags)
 

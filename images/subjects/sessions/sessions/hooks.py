@@ -34,7 +34,6 @@ class Hooks:
         if name == self._barrier and n == 1:
             self._write({"hit": name, "n": n, "barrier": True})
             _wait_for_a_line(name)
-            self._armed = None
         elif self._census:
             self._write({"hit": name, "n": n})
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from clients import adapters
 
-FORMAT = 1
+FORMAT = 2
 PAUSE = "pause"  # the client's own: no request
 MAX_CLIENTS = 64
 MAX_LIVES = 64

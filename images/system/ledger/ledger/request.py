@@ -94,7 +94,12 @@ def _send(asked: dict[str, Any]) -> Send:
         raise Malformed("a keyed send needs a `key`")
     key = None if asked.get("key") is None else _text(asked, "key")
     tool = None if asked.get("tool") is None else _text(asked, "tool")
-    return Send(_text(asked, "effect"), klass, key, _token(asked), tool, asked.get("args"))
+    args = asked.get("args")
+    try:
+        json.dumps(args, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise Malformed("`args` is not valid Unicode") from None
+    return Send(_text(asked, "effect"), klass, key, _token(asked), tool, args)
 
 
 def _text(asked: dict[str, Any], name: str) -> str:
