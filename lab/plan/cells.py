@@ -15,8 +15,7 @@ from pydantic import Field
 
 from lab.engine.errors import LabError, UsageError
 from lab.model import ANSWER, CrashPoint, CrashScript, Hit, Json, Kind
-from lab.plan.layout import Drawn, laid_out
-from lab.plan.points import Plan
+from lab.plan.points import Drawn, Plan, laid_out
 from lab.subject.load import read_table
 from lab.subject.spec import Bug, Subject, Table, hooks_of
 from lab.trial.setting import Setting

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from lab.model import CrashPoint, CrashScript, Hit, Kind
 from lab.plan.census import Census
-from lab.plan.layout import Drawn, laid_out
-from lab.plan.points import Plan, canaries
+from lab.plan.points import Drawn, Plan, canaries, laid_out
 from lab.subject.spec import Bug
 
 

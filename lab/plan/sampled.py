@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from lab.model import CrashPoint, CrashScript
 from lab.plan.census import Census, FirstPoint
-from lab.plan.layout import Drawn, laid_out
-from lab.plan.points import Plan, canaries
+from lab.plan.points import Drawn, Plan, canaries, laid_out
 from lab.subject.spec import Bug, CoverageTable, Hook
 
 RECOVERY_CRASH_EVERY = 5  # one trial in five is struck again in its recovery

@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from lab.model import END, PAUSE, START, CrashPoint, Json, Life, Limits, Op, Scenario
-from lab.plan.operations import FIELD, Operation, Thing
-from lab.plan.plan_file import PlanFile
+from lab.plan.plan_file import FIELD, Operation, PlanFile, Thing
 from lab.subject.spec import Hook
 
 PAUSES = 0.25  # of the operations are followed by one: without, queues never drain and turns never end in between

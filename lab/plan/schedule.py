@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from lab.model import SIGKILL, Kind, Scenario, Trial
-from lab.plan.layout import with_faults
 from lab.plan.plan_file import PlanFile, Seed
+from lab.plan.points import with_faults
 from lab.plan.scenarios import scenario
 from lab.subject.spec import Bug, Hook
 
