@@ -21,12 +21,11 @@ def exhaustive_plan(
     """
     firsts = census.first_points()
     failed = [failure.first for failure in census.failed]
-    draws = [Drawn(CrashScript(f.workload, (f.point,)), "cover") for f in failed]
-    draws += [Drawn(CrashScript(f.workload, (f.point,)), "all") for f in firsts if f not in failed]
+    draws = [Drawn(first.script(), "cover") for first in failed]
+    draws += [Drawn(first.script(), "all") for first in firsts if first not in failed]
     for recovery in census.recoveries:
         for hit in (*recovery.hits, *_first_of_each_hook(recovery.work)):
-            points = (recovery.first.point, CrashPoint(2, hit.hook, hit.n))
-            draws.append(Drawn(CrashScript(recovery.first.workload, points), "all"))
+            draws.append(Drawn(recovery.first.script(CrashPoint(2, hit.hook, hit.n)), "all"))
     trials = list(laid_out(draws, storages, faults))
     trials += laid_out(_probes(census), storages, faults[:1], len(trials) + 1)
     trials += laid_out(canaries(seed, bugs, census), storages, faults, len(trials) + 1)

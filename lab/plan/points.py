@@ -101,9 +101,9 @@ def bug_points(seed: int, bug: Bug, census: Census) -> Iterator[CrashScript]:
         first_hook, *others = hooks_of(text)
         later = tuple(CrashPoint(life, hook) for life, hook in enumerate(others, 2))
         pool = [
-            CrashScript(f.workload, (f.point, *later))
-            for f in census.first_points()
-            if f.hit.hook == first_hook and all(f.hit.tags.get(k) == v for k, v in bug.tags.items())
+            first.script(*later)
+            for first in census.first_points()
+            if first.hit.hook == first_hook and bug.tags.items() <= first.hit.tags.items()
         ]
         rng.shuffle(pool)
         pools.append(pool)
