@@ -32,7 +32,7 @@ from lab.model import Evidence, Json, Reproduced, Result, Scenario, Trial, Verdi
 from lab.plan.points import Plan
 from lab.subject.spec import Subject
 from lab.text import one_line
-from lab.trial.client_lines import LineCheck
+from lab.trial.clients import LineCheck
 from lab.trial.run import Outcome
 from lab.trial.setting import Prepared, Setting
 

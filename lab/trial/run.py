@@ -9,6 +9,7 @@ that was made is released.
 from __future__ import annotations
 
 import threading
+import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -21,13 +22,12 @@ from lab.engine.container import Container, Mount, Spec
 from lab.engine.errors import DeadlinePassed, Interrupted, LabError
 from lab.engine.services import LABEL_ROLE
 from lab.engine.stream import PROTOCOL, LineParser
-from lab.model import CrashPoint, Evidence, Failure, Hit, Json, Look, Trial, Verdict, Word
+from lab.model import CrashPoint, Evidence, Failure, Hit, Json, Look, Phase, Trial, Verdict, Word
 from lab.storage import Volume
 from lab.trial.checker import Checker, CheckerRaised
 from lab.trial.judge import judge
 from lab.trial.process import SubjectProcess, TrialEnded
 from lab.trial.setting import Setting
-from lab.trial.timing import Phases
 from lab.trial.worker import Worker
 
 CHECKER_MB = 256  # it keeps what its looks saw; a subject's volume is 64 MB at most, and usually some 100 kB
@@ -91,8 +91,8 @@ class TrialRun:
         self.starts = 0
         self._keep = keep  # leave containers and volume for a person to look into
         self._nonce = uuid.uuid4().hex[:16]
-        self._phases = Phases()
-        self.phase = self._phases.phase
+        self._began_s = time.monotonic()
+        self._phases: list[Phase] = []
         self._ledger: Json = {"requests": [], "effects": []}
         self._failure: Failure | None = None
         self._checker: Checker | None = None
@@ -155,6 +155,16 @@ class TrialRun:
                 driver.struck(process, hit)
 
     # What drivers call.
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """A phase of the evidence; one that fails has its time as well."""
+        began_s, at = time.monotonic(), len(self._phases)
+        self._phases.append(Phase(name, 1000 * (began_s - self._began_s), 0.0))
+        try:
+            yield
+        finally:
+            self._phases[at] = replace(self._phases[at], took_ms=1000 * (time.monotonic() - began_s))
 
     def start(self, driver: Driver, point: CrashPoint | None, racer: int | None = None) -> SubjectProcess:
         """Start the next process of the subject: a life, or one of its racers."""
@@ -289,7 +299,7 @@ class TrialRun:
             trial=self.trial,
             nonce=self._nonce,
             mount=self._mount,
-            phases=tuple(self._phases.seen),
+            phases=tuple(self._phases),
             processes=tuple(p.seen for p in self.processes),
             looks=tuple(self.looks),
             history=tuple(history),
@@ -303,4 +313,5 @@ class TrialRun:
 
     def _fail(self, word: Word, what: str) -> None:
         if self._failure is None:  # what comes after the first is its consequence
-            self._failure = Failure(word, self._phases.last, what)
+            # Of no phase yet, the first that any trial has.
+            self._failure = Failure(word, self._phases[-1].name if self._phases else "volume", what)
