@@ -15,9 +15,8 @@ import pydantic
 
 from lab import codec
 from lab.engine.errors import UsageError
-from lab.model import CrashPoint, Json, Limits, Scenario
+from lab.model import CrashPoint, Limits, Scenario
 from lab.plan.plan_file import LimitsTable, PlanFile
-from lab.plan.shrink import Shrunk
 
 FORMAT = 2
 KIND = "crash-fuzz script"  # what tells it from any other JSON file with a format number
@@ -41,16 +40,6 @@ class Script:
 
 
 _READER = pydantic.TypeAdapter(Script)
-
-
-def to_json(script: Script) -> Json:
-    """The content of its file."""
-    return dict(codec.to_json(script))
-
-
-def how(found: Shrunk) -> Json:
-    """The content of the file beside it: how it was found, for the reports."""
-    return dict(codec.to_json(found.how))
 
 
 def read(path: Path) -> Script:
