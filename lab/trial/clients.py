@@ -197,10 +197,6 @@ class Clients:
             return f"the clients ended: {history.log.text().strip()[-600:] or 'they printed nothing'}"
         return ""
 
-    def lines(self) -> tuple[Json, ...]:
-        with self._changed:
-            return tuple(self.history.lines)
-
     def remove(self) -> None:
         self._container.remove()
 
