@@ -66,10 +66,6 @@ class SubjectProcess:
         return [{**record, **who} for record in self._records.history]
 
     @property
-    def answers(self) -> int:
-        return self._records.answers
-
-    @property
     def hits(self) -> list[Hit]:
         return list(self._records.hits)
 
