@@ -21,7 +21,6 @@ import faults
 from lab.codec import to_json
 from lab.engine.container import Container, Mount, Spec
 from lab.engine.errors import DeadlinePassed, Interrupted, LabError
-from lab.engine.services import LABEL_ROLE
 from lab.engine.stream import PROTOCOL, LineParser
 from lab.model import CrashPoint, Evidence, Failure, Hit, Json, Look, Phase, Trial, Verdict, Word
 from lab.storage import Volume
@@ -241,17 +240,8 @@ class TrialRun(ABC):
 
     def spec(self, role: str, image: str, command: tuple[str, ...], memory_mb: int, tmp_mb: int = 16) -> Spec:
         """A container of this trial, as the subject's user."""
-        uid = self.subject.subject.uid
-        return Spec(
-            image=image,
-            command=command,
-            name=f"{self.name}-{role}",
-            labels={**self.worker.labels, LABEL_ROLE: role},
-            user=f"{uid}:{uid}",
-            network=f"container:{self.worker.holder}",
-            memory_mb=memory_mb,
-            tmp_mb=tmp_mb,
-        )
+        spec = self.worker.spec(self.name, role, self.subject.subject.uid, image, command)
+        return replace(spec, memory_mb=memory_mb, tmp_mb=tmp_mb)
 
     # What it stands on.
 
