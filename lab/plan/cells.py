@@ -94,7 +94,6 @@ def _check_point(subject: Subject, point: str, where: str) -> None:
 
 
 def legs_of(subject: Subject, seed: int, asked: Asked) -> tuple[tuple[Leg, ...], tuple[Json, ...]]:
-    """The legs, and their workloads."""
     offered = store_cells(subject)
     legs: list[Leg] = []
     workloads: list[Json] = []

@@ -24,7 +24,10 @@ def exhaustive_plan(
     draws = [Drawn(first.script(), "cover") for first in failed]
     draws += [Drawn(first.script(), "all") for first in firsts if first not in failed]
     for recovery in census.recoveries:
-        for hit in (*recovery.hits, *_first_of_each_hook(recovery.work)):
+        first_of_each: dict[str, Hit] = {}
+        for hit in recovery.work:
+            first_of_each.setdefault(hit.hook, hit)
+        for hit in (*recovery.hits, *first_of_each.values()):
             draws.append(Drawn(recovery.first.script(CrashPoint(2, hit.hook, hit.n)), "all"))
     trials = list(laid_out(draws, storages, faults))
     trials += laid_out(_probes(census), storages, faults[:1], len(trials) + 1)
@@ -32,13 +35,6 @@ def exhaustive_plan(
     covers = sorted({point.hook for draw in draws for point in draw.script.points})
     names = tuple(bug.name for bug in bugs if bug.canary)
     return Plan(tuple(trials), len(firsts), tuple(covers), names, len(trials))
-
-
-def _first_of_each_hook(hits: Sequence[Hit]) -> list[Hit]:
-    found: dict[str, Hit] = {}
-    for hit in hits:
-        found.setdefault(hit.hook, hit)
-    return list(found.values())
 
 
 def _probes(census: Census) -> Iterator[Drawn]:

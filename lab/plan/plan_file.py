@@ -31,8 +31,6 @@ BRACES = re.compile(r"\{[^{}]*\}?")
 
 
 class Thing(Table):
-    """What operations create and others speak of."""
-
     name: Annotated[str, Field(min_length=1, max_length=100)]  # a template of {n} or {step}
     within: str | None = None  # the thing that it lies in, whose name is an argument beside its own
     most: Count | None = None  # few: it is counted from 1 by {n}; without, each has the {step} that created it

@@ -164,7 +164,6 @@ class _Script:
         return self._hot[name] if self.rng.random() < HOT else self.rng.choice(self._there[name])
 
     def _values(self, op: Operation) -> Json:
-        """The other arguments."""
         return {name: self._value(template) for name, template in op.args.items()}
 
     def _value(self, template: str | tuple[str | bool | int, ...]) -> str | bool | int:

@@ -42,12 +42,10 @@ class Draw:
         return Trial(ident, kind, storage, _struck_by(drawn, faults), bug, why, faults)
 
     def layer(self, number: int) -> str:
-        """The layers in turn."""
         return self.storages[number % len(self.storages)]
 
 
 def _struck_by(drawn: Scenario, faults: str) -> Scenario:
-    """Each kill with its fault."""
     kills = iter(with_faults(drawn.kills, faults))
     lives = (replace(life, kill=None if life.kill is None else next(kills)) for life in drawn.lives)
     return replace(drawn, lives=tuple(lives))

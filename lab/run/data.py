@@ -71,8 +71,6 @@ class Reproducer:
 
 @dataclass(frozen=True)
 class RunData:
-    """A finished or partial run."""
-
     run: str
     campaign: str
     subject: str  # as it was given on the command line, for replay lines

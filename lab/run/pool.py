@@ -113,6 +113,5 @@ def _collect(results: queue.Queue[Done | _Ended], running: int) -> Iterator[Done
 
 @contextmanager
 def open_pool(services: Services, layers: Mapping[str, Provisioner], size: int, stop: Stop) -> Iterator[Pool]:
-    """`size` workers of a run."""
     with ExitStack() as stack:
         yield Pool([stack.enter_context(services.worker(n, layers, stop.now)) for n in range(1, size + 1)], stop)

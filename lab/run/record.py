@@ -75,8 +75,6 @@ class PreparedInput:
 
 @dataclass(frozen=True)
 class Inputs:
-    """What `inputs.json` says."""
-
     workloads: tuple[Json, ...]
     prepared: PreparedInput
 

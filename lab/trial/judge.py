@@ -83,7 +83,6 @@ def _struck(evidence: Evidence, number: int) -> set[str]:
 
 
 def _facts(evidence: Evidence, names: Sequence[str]) -> dict[str, int]:
-    """Facts compared for each of the properties, over the whole trial."""
     return {
         name: sum(look.properties[name].facts for look in evidence.looks if name in look.properties) for name in names
     }
@@ -102,7 +101,6 @@ def _differences(evidence: Evidence, names: Sequence[str]) -> Iterator[tuple[Loo
 
 
 def _first_differences(evidence: Evidence) -> Iterator[tuple[Look, str, Fact]]:
-    """The first difference of each property."""
     seen: set[str] = set()
     for look in evidence.looks:
         for name, finding in look.properties.items():

@@ -27,8 +27,6 @@ MAX_ARCHIVE_BYTES = 48 * 1024 * 1024  # of a volume of 64 MiB
 
 
 class Scripts(NamedTuple):
-    """The workloads of a campaign."""
-
     prepared: Json  # worked to its end, it makes the state that every trial starts from
     killed: tuple[Json, ...]
 

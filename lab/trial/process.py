@@ -110,7 +110,6 @@ class SubjectProcess:
             self._note(alive="psutil", mount=self._host.mount_line(self._data))
 
     def struck_by(self, fault: str) -> None:
-        """Note which fault is about to strike it."""
         self._note(fault=fault)
 
     def kill(self) -> None:
@@ -132,7 +131,6 @@ class SubjectProcess:
             self._note(gone="psutil")
 
     def release(self) -> None:
-        """Let it go on from its barrier."""
         self._container.stream.send_line(b"go")
 
     def wait_exit(self, timeout_s: float) -> int:

@@ -119,7 +119,6 @@ def _retried(deal: Dealer) -> Script:
 
 
 def _works(deal: Dealer) -> Script:
-    """Three calls and success."""
     steps = [deal.call(), deal.call(), deal.call()]
     steps.insert(deal.dice.randrange(3), deal.say())
     return Script([[*steps, _end("finish")]])
@@ -191,15 +190,9 @@ def prepared(seed: int) -> Json:
     """The short workload that the prepared state is made by: one task succeeds, one fails, in more than one segment."""
     dice = Random(f"{seed}/prepared")
     deal = Dealer(dice, sum(role.calls for role in PREPARED))
-    return {
-        "kind": KIND,
-        "version": VERSION,
-        "seed": seed,
-        "slots": 2,
-        "checkpoint_every": 9,
-        "segment_bytes": 1536,
-        "tasks": [_task(dice, number, role.script(deal)) for number, role in enumerate(PREPARED, start=1)],
-    }
+    tasks = [_task(dice, number, role.script(deal)) for number, role in enumerate(PREPARED, start=1)]
+    head = {"kind": KIND, "version": VERSION, "seed": seed}
+    return {**head, "slots": 2, "checkpoint_every": 9, "segment_bytes": 1536, "tasks": tasks}
 
 
 def ledger_rules(workload: Json) -> dict[str, list[str]]:
