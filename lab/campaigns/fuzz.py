@@ -107,8 +107,8 @@ def shrink_failures(session: Session, pool: Pool, say: Say) -> None:
         say(f"shrink   trial {trial.ident}, {prop}: at most {seconds:.0f} s")
         found = shrunk(record.evidence(kept)[0], prop, session.setting, pool, seconds)
         script = reproducer.Script(found.scenario, trial.storage, prop, trial.bug, header.subject, header.run)
-        record.write(reproducer.how_path_of(trial.ident), reproducer.how(found))
-        record.write(reproducer.path_of(trial.ident), reproducer.to_json(script))
+        record.write(reproducer.how_path_of(trial.ident), found.how)
+        record.write(reproducer.path_of(trial.ident), script)
 
 
 OPTIONS = (

@@ -22,9 +22,8 @@ from lab.engine.errors import Interrupted, UsageError
 from lab.model import Trial, Verdict, catches
 from lab.report import write
 from lab.report.progress import Goal, Progress
-from lab.run.load import took_s
 from lab.run.pool import Stop
-from lab.run.record import Header, Record, new_run_id
+from lab.run.record import Header, Record, new_run_id, took_s
 from lab.run.scheduler import Order, run_groups
 from lab.storage.layers import find as find_layer
 from lab.subject.load import check_faults
@@ -150,7 +149,7 @@ def _carry_out(
         return catches(verdict, bugs.get(trial.bug or "", ""))
 
     progress = make_progress(header.storages)
-    spent_s = took_s(record.journal())
+    spent_s = took_s(record.journal(), "result")
     record.begin_session()
     ended = False
     try:

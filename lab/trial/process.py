@@ -66,10 +66,6 @@ class SubjectProcess:
         return [{**record, **who} for record in self._records.history]
 
     @property
-    def answers(self) -> int:
-        return self._records.answers
-
-    @property
     def hits(self) -> list[Hit]:
         return list(self._records.hits)
 
@@ -114,7 +110,6 @@ class SubjectProcess:
             self._note(alive="psutil", mount=self._host.mount_line(self._data))
 
     def struck_by(self, fault: str) -> None:
-        """Note which fault is about to strike it."""
         self._note(fault=fault)
 
     def kill(self) -> None:
@@ -136,7 +131,6 @@ class SubjectProcess:
             self._note(gone="psutil")
 
     def release(self) -> None:
-        """Let it go on from its barrier."""
         self._container.stream.send_line(b"go")
 
     def wait_exit(self, timeout_s: float) -> int:
