@@ -28,7 +28,7 @@ INTERRUPTED_EXIT = 130
 newest_run = click.argument("run_id", metavar="[RUN]", default="latest")
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 def cli() -> None:
     """Proves that a program keeps its promises when it dies: real containers, real SIGKILL, real filesystems."""
 
@@ -61,7 +61,7 @@ def resume(run_id: str, verbose: bool) -> None:
 @cli.command()
 @click.argument("run_id", metavar="RUN|SCRIPT")
 @click.argument("trial", type=int, required=False)
-@click.option("--times", default=1, show_default=True, type=click.IntRange(1, 1000))
+@click.option("--times", default=1, type=click.IntRange(1, 1000))
 @click.option("--keep", is_flag=True, help="Leave its containers and volume to look into.")
 def replay(run_id: str, trial: int | None, times: int, keep: bool) -> None:
     """Run one trial of a stored run again, or a script that a fuzz run has made; 0 if it ends as recorded."""
@@ -134,7 +134,7 @@ def merge(out: Path, run_ids: tuple[str, ...]) -> None:
 
 @cli.command()
 @click.argument("subject")
-@click.option("--seed", default=1, show_default=True, type=click.IntRange(0))
+@click.option("--seed", default=1, type=click.IntRange(0))
 def hooks(subject: str, seed: int) -> None:
     """The hook catalogue of a subject, with hits per workload for a seed."""
     from lab.campaigns import hooks as catalogue
@@ -182,7 +182,7 @@ def gc() -> None:
 
 
 @cli.command()
-@click.option("--trials", default=40, show_default=True, type=click.IntRange(4, 10_000))
+@click.option("--trials", default=40, type=click.IntRange(4, 10_000))
 @click.option("--json", "as_json", is_flag=True)
 def bench(trials: int, workers: int, as_json: bool) -> None:
     """The lab's trial rate against the engine's own floor for as many container starts, in one run."""
