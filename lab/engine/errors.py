@@ -7,9 +7,10 @@ from __future__ import annotations
 
 
 class LabError(Exception):
-    """Something failed: on what, and what to do about it. `exit_code` is the command's."""
+    """Something failed: on what, and what to do about it."""
 
-    exit_code = 3
+    exit_code = 3  # of the command
+    kind = "error"  # the first word of the command's line
 
     def __init__(self, what: str, todo: str = "") -> None:
         super().__init__(what)
@@ -24,6 +25,7 @@ class UsageError(LabError):
     """The command, its options or a file of the user's are wrong."""
 
     exit_code = 64
+    kind = "usage"
 
 
 class EngineUnavailable(LabError):
@@ -58,3 +60,4 @@ class Interrupted(LabError):
     """The user asked to stop now."""
 
     exit_code = 130
+    kind = "stopped"
