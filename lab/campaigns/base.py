@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from lab.engine.errors import UsageError
+from lab.engine.host import Say
 from lab.model import Json, Result, Trial
 from lab.plan.points import Plan
 from lab.report.document import Report
@@ -17,8 +18,6 @@ from lab.run.record import Header, Record
 from lab.run.scheduler import Group, planned
 from lab.subject.spec import Subject
 from lab.trial.setting import Setting
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)

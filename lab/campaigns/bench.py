@@ -20,6 +20,7 @@ from lab.campaigns.stage import build, new_stage
 from lab.engine.client import connect
 from lab.engine.container import Container, Mount, Spec
 from lab.engine.errors import LabError
+from lab.engine.host import Say
 from lab.engine.services import LABEL_ROLE, LABEL_RUN, SOCKETS, pool_volume
 from lab.engine.stream import LineParser
 from lab.model import ANSWER, CrashScript, Kind, Trial, Word
@@ -35,10 +36,10 @@ STARTS = 3  # containers of a trial with one crash
 WAIT_S = 30.0
 
 
-def measure(trials: int, workers: int, as_json: bool, say: Callable[[str], None]) -> None:
+def measure(trials: int, workers: int, as_json: bool, say: Say) -> None:
     """Print both rates and their ratio. Raises LabError if a trial does not pass: a rate of failures says nothing."""
     request = Request("matrix", MATRIX_CAMPAIGN.subject, 1, DEFAULT, workers, keep_evidence=False)
-    quiet: Callable[[str], None] = (lambda _: None) if as_json else say
+    quiet: Say = (lambda _: None) if as_json else say
     floor_s = lab_s = 0.0
     subject = checked(request)
     inputs = MATRIX_CAMPAIGN.inputs(subject, request)

@@ -10,8 +10,9 @@ from typing import Any
 
 import click
 
-from lab.campaigns.base import Campaign, Inputs, Planning, Request, Say, Session, register
+from lab.campaigns.base import Campaign, Inputs, Planning, Request, Session, register
 from lab.codec import from_json, to_json
+from lab.engine.host import Say
 from lab.model import Result, Scenario, Trial, catches
 from lab.plan.plan_file import PlanFile, Seed, corpus_of, plan_of
 from lab.plan.points import Bounds, Plan

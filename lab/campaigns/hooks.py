@@ -5,13 +5,13 @@ from __future__ import annotations
 import textwrap
 import uuid
 from collections import Counter
-from collections.abc import Callable
 
 from lab.campaigns.base import Planning, Request
 from lab.campaigns.matrix import MATRIX_CAMPAIGN, census
 from lab.campaigns.session import interruptible
 from lab.campaigns.stage import build, new_stage
 from lab.engine.client import connect
+from lab.engine.host import Say
 from lab.subject.load import load
 from lab.subject.spec import Subject
 
@@ -19,7 +19,7 @@ WIDTH = 100
 STORAGE = ("tmpfs",)  # the quickest; hooks do not depend on the layer, which every campaign's census shows
 
 
-def print_hooks(subject_name: str, seed: int, say: Callable[[str], None]) -> int:
+def print_hooks(subject_name: str, seed: int, say: Say) -> int:
     """Print it; 0 if every hook of the catalogue was reached. A hook that is not reached is an error of the census."""
     subject = load(subject_name)
     if subject.driven_by != MATRIX_CAMPAIGN.driven_by:
@@ -44,7 +44,7 @@ def print_hooks(subject_name: str, seed: int, say: Callable[[str], None]) -> int
     return 0
 
 
-def _print_names(subject: Subject, say: Callable[[str], None]) -> int:
+def _print_names(subject: Subject, say: Say) -> int:
     """A daemon has no census: what it reaches depends on who talks to it, and when."""
     for hook in subject.hooks:
         say("\n".join(textwrap.wrap(f"{hook.name}: {hook.meaning} ({hook.where})", WIDTH, subsequent_indent=" " * 4)))

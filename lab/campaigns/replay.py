@@ -7,11 +7,12 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-from lab.campaigns.base import Inputs, Request, Say, campaign_of
+from lab.campaigns.base import Inputs, Request, campaign_of
 from lab.campaigns.session import checked, interruptible
 from lab.campaigns.stage import Stage, build, collect_dead, new_stage, old_stage
 from lab.engine.client import connect
 from lab.engine.errors import Interrupted, UsageError
+from lab.engine.host import Say
 from lab.engine.services import LABEL_KEPT, LABEL_RUN
 from lab.model import CrashScript, Kind, Trial, Verdict, Word
 from lab.plan.plan_file import plan_of

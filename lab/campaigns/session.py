@@ -15,10 +15,11 @@ from types import FrameType
 from typing import Any
 
 import faults
-from lab.campaigns.base import CAMPAIGNS, Campaign, Planning, Request, Say, Session, campaign_of
+from lab.campaigns.base import CAMPAIGNS, Campaign, Planning, Request, Session, campaign_of
 from lab.campaigns.stage import Stage, build, collect_dead, environment, new_stage, old_stage
 from lab.engine.client import connect
 from lab.engine.errors import Interrupted, UsageError
+from lab.engine.host import Say
 from lab.model import Trial, Verdict, catches
 from lab.report import write
 from lab.report.progress import Goal, Progress

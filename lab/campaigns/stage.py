@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 import docker
 
-from lab.campaigns.base import Inputs, Request, Say
+from lab.campaigns.base import Inputs, Request
 from lab.engine import gc, images
 from lab.engine.client import connect
+from lab.engine.host import Say
 from lab.model import Json
 from lab.run.pool import Pool, Stop, open_pool
 from lab.run.record import Record
