@@ -16,8 +16,7 @@ from collections.abc import Callable
 from lab.campaigns.base import Request
 from lab.campaigns.matrix import MATRIX_CAMPAIGN
 from lab.campaigns.session import checked, interruptible
-from lab.campaigns.stage import build, new_stage
-from lab.engine.client import connect
+from lab.campaigns.stage import new_stage
 from lab.engine.container import Container, Mount, Spec
 from lab.engine.errors import LabError
 from lab.engine.host import Say
@@ -43,12 +42,8 @@ def measure(trials: int, workers: int, as_json: bool, say: Say) -> None:
     floor_s = lab_s = 0.0
     subject = checked(request)
     inputs = MATRIX_CAMPAIGN.inputs(subject, request)
-    with (
-        interruptible(quiet) as stop,
-        new_stage(
-            f"bench-{uuid.uuid4().hex[:8]}", request, subject, inputs, build(connect(), subject, stop, quiet), stop
-        ) as stage,
-    ):
+    run = f"bench-{uuid.uuid4().hex[:8]}"
+    with interruptible(quiet) as stop, new_stage(run, request, subject, inputs, stop, quiet) as stage:
         hits = stage.pool.all(range(len(inputs.workloads)), lambda worker, n: _points(worker, n, stage.setting))
         planned = _spread(
             [point for workload in sorted(hits, key=lambda w: w[0].workload) for point in workload], trials

@@ -9,8 +9,7 @@ from collections import Counter
 from lab.campaigns.base import Planning, Request
 from lab.campaigns.matrix import MATRIX_CAMPAIGN, census
 from lab.campaigns.session import interruptible
-from lab.campaigns.stage import build, new_stage
-from lab.engine.client import connect
+from lab.campaigns.stage import new_stage
 from lab.engine.host import Say
 from lab.subject.load import load
 from lab.subject.spec import Subject
@@ -26,10 +25,9 @@ def print_hooks(subject_name: str, seed: int, say: Say) -> int:
         return _print_names(subject, say)
     request = Request("matrix", subject_name, seed, STORAGE, workers=2, keep_evidence=False)
     inputs = MATRIX_CAMPAIGN.inputs(subject, request)
-    with interruptible(say) as stop:
-        tags = build(connect(), subject, stop, say)
-        with new_stage(f"hooks-{uuid.uuid4().hex[:8]}", request, subject, inputs, tags, stop) as stage:
-            found = census(Planning(request, inputs, stage.setting, stage.pool, say), exhaustive=False)
+    run = f"hooks-{uuid.uuid4().hex[:8]}"
+    with interruptible(say) as stop, new_stage(run, request, subject, inputs, stop, say) as stage:
+        found = census(Planning(request, inputs, stage.setting, stage.pool, say), exhaustive=False)
     by_hook = [Counter(hit.hook for hit in hits) for hits in found.runs]
     in_recovery = Counter(hit.hook for recovery in found.recoveries for hit in (*recovery.hits, *recovery.work))
     say("hook: what it means, then its hits in all runs, in each workload, and in the recoveries looked at")

@@ -16,8 +16,7 @@ from typing import Any
 
 import faults
 from lab.campaigns.base import CAMPAIGNS, Campaign, Planning, Request, Session, campaign_of
-from lab.campaigns.stage import Stage, build, collect_dead, environment, new_stage, old_stage
-from lab.engine.client import connect
+from lab.campaigns.stage import Stage, collect_dead, environment, new_stage, old_stage
 from lab.engine.errors import Interrupted, UsageError
 from lab.engine.host import Say
 from lab.model import Trial, Verdict, catches
@@ -79,10 +78,8 @@ def run(request: Request, say: Say, make_progress: MakeProgress) -> int:
     campaign, subject = CAMPAIGNS[request.campaign], checked(request)
     inputs = campaign.inputs(subject, request)
     with interruptible(say) as stop:
-        client = connect()
-        collect_dead(client, say)
-        tags = build(client, subject, stop, say)
-        with new_stage(new_run_id(uuid.uuid4().hex), request, subject, inputs, tags, stop) as stage:
+        collect_dead(say)
+        with new_stage(new_run_id(uuid.uuid4().hex), request, subject, inputs, stop, say) as stage:
             record = _new_record(request, stage, inputs.files)
             with record.locked():
                 plan, files = campaign.plan(Planning(request, inputs, stage.setting, stage.pool, say))
@@ -99,10 +96,10 @@ def resume(record: Record, say: Say, make_progress: MakeProgress) -> int:
     campaign, header = campaign_of(record), record.header()
     with interruptible(say) as stop:
         with record.locked():
-            collect_dead(connect(), say, dead_run=record.path.name)
+            collect_dead(say, dead_run=record.path.name)
             with old_stage(record, header.storages, header.workers, stop) as stage:
                 _carry_out(campaign, record, stage, stop, say, make_progress)
-            collect_dead(connect(), say, dead_run=record.path.name)
+            collect_dead(say, dead_run=record.path.name)
         return finish(record, say)
 
 
@@ -129,7 +126,7 @@ def _new_record(request: Request, stage: Stage, files: Mapping[str, Any]) -> Rec
             subject_image=setting.subject_image,
             verifier_image=setting.verifier_image,
             clients_image=setting.clients_image,
-            environment=environment(stage),
+            environment=environment(stage, request.storages),
         )
     )
     record.write("subject.json", setting.subject.model_dump(mode="json"))
