@@ -45,9 +45,7 @@ def measure(trials: int, workers: int, as_json: bool, say: Say) -> None:
     run = f"bench-{uuid.uuid4().hex[:8]}"
     with interruptible(quiet) as stop, new_stage(run, request, subject, inputs, stop, quiet) as stage:
         hits = stage.pool.all(range(len(inputs.workloads)), lambda worker, n: _points(worker, n, stage.setting))
-        planned = _spread(
-            [point for workload in sorted(hits, key=lambda w: w[0].workload) for point in workload], trials
-        )
+        planned = _spread([point for workload in hits for point in workload], trials)
         blocks = [planned[n::BLOCKS] for n in range(BLOCKS)]
         for block in blocks:
             floor_s += _timed(stage.pool, block, lambda worker, trial: _floor(worker, stage.services.images.base))

@@ -37,17 +37,16 @@ def census(planning: Planning, *, exhaustive: bool) -> Census:
     setting, pool, storages = planning.setting, planning.pool, planning.request.storages
     hooks, barrier = setting.subject.hooks, setting.subject.barrier
 
-    def take(worker: Worker, task: tuple[int, Wanted]) -> tuple[int, Taken]:
-        at, wanted = task
+    def take(worker: Worker, wanted: Wanted) -> Taken:
         first = wanted.first.point if wanted.first else None
         found = take_census(setting, worker, wanted.workload, wanted.storage, first)
         if found.failure is not None and found.failure.word is Word.ERROR:
             raise LabError(f"a census on {wanted.storage} failed: {found.failure.what}")
         hits = tuple(hit for hit in found.hits if hit.hook != ANSWER)
-        return at, Taken(hits, found.failure.what if found.failure else None)
+        return Taken(hits, found.failure.what if found.failure else None)
 
     def take_all(wanted: Sequence[Wanted]) -> list[Taken]:
-        return [taken for _, taken in sorted(pool.all(enumerate(wanted), take), key=lambda found: found[0])]
+        return pool.all(wanted, take)
 
     planning.say(f"census   {len(setting.workloads)} workloads, each twice")
     runs = census_of_runs(take_all, len(setting.workloads), storages, hooks)
