@@ -9,7 +9,7 @@ import contextlib
 import itertools
 import signal
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -30,8 +30,6 @@ from lab.storage.layers import find as find_layer
 from lab.subject.load import check_faults
 from lab.subject.load import load as load_subject
 from lab.subject.spec import Subject
-
-MakeProgress = Callable[[tuple[str, ...]], Progress]
 
 
 @contextmanager
@@ -73,7 +71,7 @@ def checked(request: Request) -> Subject:
     return subject
 
 
-def run(request: Request, say: Say, make_progress: MakeProgress) -> int:
+def run(request: Request, say: Say, progress: Progress) -> int:
     """A whole run of a campaign; the command's exit code."""
     campaign, subject = CAMPAIGNS[request.campaign], checked(request)
     inputs = campaign.inputs(subject, request)
@@ -87,18 +85,18 @@ def run(request: Request, say: Say, make_progress: MakeProgress) -> int:
                     record.write(name, content)
                 record.write_plan(plan)
                 say(campaign.plan_line(plan, request, stage.setting))
-                _carry_out(campaign, record, stage, stop, say, make_progress)
+                _carry_out(campaign, record, stage, stop, say, progress)
         return finish(record, say)
 
 
-def resume(record: Record, say: Say, make_progress: MakeProgress) -> int:
+def resume(record: Record, say: Say, progress: Progress) -> int:
     """Finish a run that was stopped, each trial exactly once; the command's exit code."""
     campaign, header = campaign_of(record), record.header()
     with interruptible(say) as stop:
         with record.locked():
             collect_dead(say, dead_run=record.path.name)
             with old_stage(record, header.storages, header.workers, stop) as stage:
-                _carry_out(campaign, record, stage, stop, say, make_progress)
+                _carry_out(campaign, record, stage, stop, say, progress)
             collect_dead(say, dead_run=record.path.name)
         return finish(record, say)
 
@@ -136,9 +134,7 @@ def _new_record(request: Request, stage: Stage, files: Mapping[str, Any]) -> Rec
     return record
 
 
-def _carry_out(
-    campaign: Campaign, record: Record, stage: Stage, stop: Stop, say: Say, make_progress: MakeProgress
-) -> None:
+def _carry_out(campaign: Campaign, record: Record, stage: Stage, stop: Stop, say: Say, progress: Progress) -> None:
     """Run every trial that has no result yet, and what the campaign does at its end."""
     header, setting = record.header(), stage.setting
     session = Session(record, header, setting, record.plan(), list(record.results()))
@@ -147,7 +143,6 @@ def _carry_out(
     def caught(trial: Trial, verdict: Verdict) -> bool:
         return catches(verdict, bugs.get(trial.bug or "", ""))
 
-    progress = make_progress(header.storages)
     spent_s = took_s(record.journal())
     record.begin_session()
     ended = False

@@ -23,7 +23,7 @@ from lab.trial.prepare import prepare
 from lab.trial.setting import Prepared, Setting
 from lab.trial.worker import Images, Services, open_layers, open_services
 
-OWN_IMAGES = ("base", "storage", "ledger")
+OWN_IMAGES = {name: images.SYSTEM / name for name in ("base", "storage", "ledger")}
 CLIENTS = images.SYSTEM / "clients"
 
 
@@ -47,7 +47,7 @@ def new_stage(run: str, request: Request, subject: Subject, inputs: Inputs, stop
     def image(reference: str) -> str:
         return images.resolve(client, reference, subject.folder, say, stop.soon)
 
-    own = Images(**images.ensure(client, OWN_IMAGES, say, stop.soon))
+    own = Images(**images.ensure_folders(client, OWN_IMAGES, say, stop.soon))
     clients = image(subject.fuzz.clients or f"{images.BUILD}{CLIENTS}") if subject.fuzz is not None else None
     verifier = image(subject.verifier.image)
     program = image(subject.subject.image)

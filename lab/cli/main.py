@@ -60,7 +60,7 @@ cli.add_command(run)
 def resume(run_id: str, verbose: bool) -> None:
     """Finish a run that was stopped or killed; without RUN the newest."""
     record = Record.find(run_id)
-    sys.exit(session.resume(record, say, lambda storages: progress_for(storages, Screen(), verbose, say)))
+    sys.exit(session.resume(record, say, progress_for(record.header().storages, Screen(), verbose, say)))
 
 
 @cli.command()

@@ -84,7 +84,7 @@ def _command(campaign: Campaign) -> click.Command:
             faults=given["faults"],
             options=own,
         )
-        sys.exit(session.run(request, say, lambda storages: progress_for(storages, Screen(), given["verbose"], say)))
+        sys.exit(session.run(request, say, progress_for(request.storages, Screen(), given["verbose"], say)))
 
     params: list[click.Parameter] = [subject, *campaign.options, *SHARED]
     return click.Command(campaign.name, callback=start, params=params, help=campaign.summary)

@@ -133,16 +133,6 @@ def _with_wheels(context: Context, stop: threading.Event | None) -> bytes:
     return buffer.getvalue()
 
 
-def ensure(
-    client: docker.DockerClient, names: Iterable[str], say: Say, stop: threading.Event | None = None
-) -> dict[str, str]:
-    """Build those of the lab's own images (folders of images/system/) that are not up to date; name → tag.
-
-    Raises as `ensure_folders`.
-    """
-    return ensure_folders(client, {name: SYSTEM / name for name in names}, say, stop)
-
-
 def resolve(
     client: docker.DockerClient, reference: str, beside: Path, say: Say, stop: threading.Event | None = None
 ) -> str:
