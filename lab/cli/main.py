@@ -19,7 +19,6 @@ import docker.errors
 import requests
 
 from lab.campaigns import session
-from lab.campaigns.base import campaign_of
 from lab.campaigns.bench import measure
 from lab.campaigns.hooks import print_hooks
 from lab.campaigns.replay import replay_script, replay_trial
@@ -95,7 +94,7 @@ def verify(run_id: str) -> None:
 @click.option("--all", "everything", is_flag=True, help="Every trial of the run, and what it stood on.")
 def show(run_id: str | None, trial: int | None, everything: bool) -> None:
     """List the runs, or show one, or one of its trials."""
-    say(views.show(run_id, trial, lambda record: campaign_of(record).report, everything=everything))
+    say(views.show(run_id, trial, everything=everything))
 
 
 @cli.command()

@@ -46,10 +46,7 @@ SHARED = (
     WORKERS,
     click.Option(["--bug"], help="Run the subject with this planted bug; see `lab bugs`."),
     click.Option(
-        ["--evidence"],
-        type=click.Choice(["failed", "all"]),
-        default="failed",
-        help="Of which trials it is kept whole.",
+        ["--evidence"], type=click.Choice(["failed", "all"]), default="failed", help="Of which trials it is kept whole."
     ),
     click.Option(["-v", "--verbose"], is_flag=True, help="One line for each trial."),
 )

@@ -23,6 +23,7 @@ from docker.types import LogConfig
 from testcontainers.core.config import testcontainers_config
 from testcontainers.core.container import DockerContainer
 
+from lab.engine.base import present
 from lab.engine.container import ATTACHED, Container, Mount, Spec
 from lab.engine.errors import DeadlinePassed, ImageMissing, LabError, ServiceFailed
 from lab.engine.removal import discard_volume
@@ -155,10 +156,8 @@ def effect_ledger(
     client: docker.DockerClient, run: str, image: str, labels: Mapping[str, str], agent: Service
 ) -> Iterator[Ledger]:
     """The effect ledger of a run, and its volumes, which get `labels`. It ends with the agent."""
-    try:
-        client.images.get(image)  # testcontainers would pull a stranger's image of that name
-    except docker.errors.ImageNotFound as error:
-        raise ImageMissing(f"image {image} is not there", "`lab setup` builds the lab's own.") from error
+    if not present(client, image):  # testcontainers would pull a stranger's image of that name
+        raise ImageMissing(f"image {image} is not there", "`lab setup` builds the lab's own.")
     sockets, store = f"lab-{run}-sockets", f"lab-{run}-store"
     ledger = DockerContainer(image, command="ledger", name=f"lab-{run}-ledger").with_kwargs(
         labels={LABEL_RUN: run, LABEL_ROLE: "ledger"},
