@@ -15,8 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import docker.errors
-import requests
 
 from lab.campaigns import session
 from lab.campaigns.bench import measure
@@ -27,7 +25,7 @@ from lab.cli.doctor import examine, set_up
 from lab.cli.run import WORKERS, run
 from lab.cli.screen import Screen, complain, say
 from lab.engine.client import connect
-from lab.engine.errors import Interrupted, LabError, UsageError
+from lab.engine.errors import ENGINE_FAILURES, Interrupted, LabError, UsageError
 from lab.engine.gc import collect
 from lab.report.progress import progress_for
 from lab.run.merge import merge_shards
@@ -187,7 +185,7 @@ def _exit_code(command: Callable[[], Any]) -> int:
         command()
     except LabError as error:
         return _failed(type(error), str(error))
-    except (docker.errors.DockerException, requests.exceptions.RequestException) as error:
+    except ENGINE_FAILURES as error:
         return _failed(LabError, f"the Docker engine failed: {error}\n`lab doctor` looks at it.")
     except click.exceptions.Exit as end:
         return end.exit_code

@@ -5,6 +5,11 @@ The command line turns each into one line and its exit code; nothing else is pri
 
 from __future__ import annotations
 
+import docker.errors
+import requests
+
+ENGINE_FAILURES = (docker.errors.DockerException, requests.exceptions.RequestException)  # as the SDK raises them
+
 
 class LabError(Exception):
     """Something failed: on what, and what to do about it."""

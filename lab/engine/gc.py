@@ -13,10 +13,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import docker
-import docker.errors
-import requests
 
-from lab.engine.errors import LabError
+from lab.engine.errors import ENGINE_FAILURES, LabError
 from lab.engine.removal import remove_container, remove_volume
 from lab.engine.services import LABEL_KEPT, LABEL_ROLE, LABEL_RUN, pool_volume
 
@@ -117,7 +115,7 @@ def sweep(client: docker.DockerClient, run: str) -> Remains:
             if found.run == run and not found.kept:
                 found.remove(client)
                 left = found
-    except (docker.errors.DockerException, requests.exceptions.RequestException) as error:
+    except ENGINE_FAILURES as error:
         left.stuck.append(f"the engine does not answer: {error}")
     return left
 

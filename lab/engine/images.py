@@ -26,14 +26,14 @@ from pathlib import Path
 
 import docker
 import docker.errors
-import requests
 from docker.utils.build import exclude_paths
 
 from lab.engine import base, wheels
-from lab.engine.errors import DeadlinePassed, ImageBuildFailed, ImageMissing, Interrupted, UsageError
+from lab.engine.errors import ENGINE_FAILURES, DeadlinePassed, ImageBuildFailed, ImageMissing, Interrupted, UsageError
 from lab.engine.host import Say, engine_lock, locked
 from lab.engine.removal import remove_container
 from lab.engine.request import Post, pieces
+from lab.engine.services import LABEL_RUN
 
 SYSTEM = Path(__file__).resolve().parents[2] / "images" / "system"  # the lab's own
 BASE = SYSTEM / "base"
@@ -225,7 +225,7 @@ class _Builder:
             self._run(request, lines)
         except DeadlinePassed as error:
             raise _failed(context, [*lines, error.what]) from error
-        except (docker.errors.DockerException, requests.exceptions.RequestException) as error:
+        except ENGINE_FAILURES as error:
             raise _failed(context, [*lines, str(error)]) from error
         if not base.present(self.client, tag):
             raise _failed(context, lines)
@@ -271,7 +271,7 @@ def _failed(context: Context, lines: Iterable[str]) -> ImageBuildFailed:
 
 def packages(client: docker.DockerClient, image: str) -> tuple[str, ...]:
     """The Debian packages of an image as "name version", sorted; empty if it has none. Nothing of it is run."""
-    container = client.api.create_container(image, ["true"], labels={"crashlab.run": "images"})["Id"]
+    container = client.api.create_container(image, ["true"], labels={LABEL_RUN: "images"})["Id"]
     try:
         chunks, _ = client.api.get_archive(container, "/var/lib/dpkg/status")
         archive = io.BytesIO(b"".join(chunks))
