@@ -40,9 +40,7 @@ class Inputs:
     """What a seed gives before anything runs. Pure data."""
 
     workloads: tuple[Json, ...] = ()  # that the subject drives itself through
-    preparing: Json | None = (
-        None  # worked to its end, it makes the state that every trial starts from; None: an empty one
-    )
+    preparing: Json | None = None  # worked to its end, it makes the state that trials start from; None: an empty one
     files: Mapping[str, Any] = field(default_factory=dict)  # name in the record → JSON: what the campaign reads again
 
 

@@ -218,7 +218,19 @@ class _Builder:
 
     def _build(self, context: Context, tag: str, arguments: Mapping[str, str], labels: Mapping[str, str]) -> None:
         """Build one image; on failure the last lines of its output are the error's message."""
-        request = self._request(context, tag, arguments, labels)
+        query = {
+            "t": tag,
+            "rm": "1",
+            "forcerm": "1",
+            "networkmode": "host",  # a proxy may be the only way out
+            "buildargs": json.dumps(dict(arguments)),
+            "labels": json.dumps(dict(labels)),
+        }
+        headers = {"Content-Type": "application/tar"}
+        # As the SDK's own `build` does, for a FROM that the engine must log in to pull.
+        self.client.api._set_auth_headers(headers)  # type: ignore[attr-defined]
+        body = _with_wheels(context, self.stop)
+        request = Post("/build", query, headers, body, f"building {context.name}", BUILD_SILENCE_S, BUILD_TIMEOUT_S)
         began, lines = time.monotonic(), deque[str](maxlen=LAST_LINES)
         self.say(f"images   {context.name}: building")
         try:
@@ -230,22 +242,6 @@ class _Builder:
         if not base.present(self.client, tag):
             raise _failed(context, lines)
         self.say(f"images   {context.name}: built in {time.monotonic() - began:.1f} s")
-
-    def _request(self, context: Context, tag: str, arguments: Mapping[str, str], labels: Mapping[str, str]) -> Post:
-        """On the host network: a proxy may be the only way out."""
-        query = {
-            "t": tag,
-            "rm": "1",
-            "forcerm": "1",
-            "networkmode": "host",
-            "buildargs": json.dumps(dict(arguments)),
-            "labels": json.dumps(dict(labels)),
-        }
-        headers = {"Content-Type": "application/tar"}
-        # As the SDK's own `build` does, for a FROM that the engine must log in to pull.
-        self.client.api._set_auth_headers(headers)  # type: ignore[attr-defined]
-        body = _with_wheels(context, self.stop)
-        return Post("/build", query, headers, body, f"building {context.name}", BUILD_SILENCE_S, BUILD_TIMEOUT_S)
 
     def _run(self, request: Post, lines: deque[str]) -> None:
         """Let the engine build, and add each line that it prints, its error last. Ended early, it leaves nothing."""
