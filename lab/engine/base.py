@@ -59,10 +59,7 @@ def present(client: docker.DockerClient, reference: str) -> bool:
 
 
 def pull(
-    client: docker.DockerClient,
-    reference: str,
-    stop: threading.Event | None = None,
-    silence_s: float = PULL_SILENCE_S,
+    client: docker.DockerClient, reference: str, stop: threading.Event | None = None, silence_s: float = PULL_SILENCE_S
 ) -> None:
     """Let the engine pull an image. Raises ImageMissing with the engine's reason, or when it says nothing for long.
 

@@ -87,12 +87,15 @@ class Pool:
             raise Interrupted("at once")
 
     def all(self, tasks: Iterable[Task], do: Callable[[Worker, Task], Done]) -> list[Done]:
-        """`each` for work that is of use only as a whole, such as a census. Raises Interrupted if it is stopped."""
+        """`each` for work that is of use only as a whole, such as a census: every result, in the order of the tasks.
+
+        Raises Interrupted if it is stopped.
+        """
         asked = list(tasks)
-        done = list(self.each(asked, do))
+        done = dict(self.each(range(len(asked)), lambda worker, n: (n, do(worker, asked[n]))))
         if len(done) < len(asked):
             raise Interrupted("before the first trial")
-        return done
+        return [done[n] for n in range(len(asked))]
 
 
 def _collect(results: queue.Queue[Done | _Ended], running: int) -> Iterator[Done]:

@@ -189,7 +189,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
     """What a campaign would be asked for, if one were run."""
     got: list[Request] = []
 
-    def run(request: Request, say: object, make_progress: object) -> int:
+    def run(request: Request, say: object, progress: object) -> int:
         got.append(request)
         return 2
 

@@ -161,7 +161,7 @@ def test_a_report_survives_evidence_that_is_damaged():
 
 
 def shown(run: str | None, trial: int | None = None) -> str:
-    return views.show(run, trial, lambda record: REPORTS[record.header().campaign])
+    return views.show(run, trial)
 
 
 @pytest.mark.parametrize(("make", "marked"), [(of_a_plan, "request 58"), (of_clients, ">   41  client 3")])
