@@ -92,7 +92,7 @@ def canary_suite(data: RunData) -> Suite:
             tries = plural(len(canary.tries), "try", "tries")
             missed = f"planted bug not caught by {canary.bug.property} in {tries}"
             cases.append(Case(canary.name, took, "failure", "canary missed", missed, canary.bug.meaning))
-    return Suite(f"{data.campaign}.canaries", tuple(cases))
+    return Suite(f"{data.campaign}.canaries", cases)
 
 
 def evidence_suite(data: RunData, headline: Headline, gaps: Sequence[str]) -> Suite:

@@ -195,8 +195,8 @@ def failure(data: RunData, group: Sequence[Result], pictures: Mapping[int, Timel
         word=result.verdict.word,
         title=one_line(title(data, result), TITLE_CHARS),
         where=where(result.trial),
-        lines=tuple(lines),
-        script=tuple(script_lines(found.scenario)) if found and shows else (),
+        lines=lines,
+        script=script_lines(found.scenario) if found and shows else (),
         picture=pictures.get(result.trial.ident),
         anchor=anchor(data, result),
     )

@@ -25,7 +25,7 @@ Line = Callable[[RunData], tuple[str, str]]
 def rests_on(*lines: Line) -> Callable[[RunData], Section]:
     def section(data: RunData) -> Section:
         told = (line(data) for line in lines)
-        return Section("What the numbers rest on", (Lines(tuple(each for each in told if each[1])),))
+        return Section("What the numbers rest on", (Lines([each for each in told if each[1]]),))
 
     return section
 

@@ -146,7 +146,7 @@ def document(data: RunData, report: Report, pictures: Mapping[int, Timeline] = {
     final, lacking = headline(data, report), gaps(data, report.owes)
     found: list[Section] = [of(data) for of in report.sections]
     found += [sections.red_trials(data, pictures), sections.unpromised(data), sections.not_enough(data, lacking)]
-    suites = [Suite(f"{data.campaign}.{storage}", tuple(report.cases(data, storage))) for storage in data.storages]
+    suites = [Suite(f"{data.campaign}.{storage}", report.cases(data, storage)) for storage in data.storages]
     return Document(
         run=data.run,
         campaign=data.campaign,
@@ -154,17 +154,17 @@ def document(data: RunData, report: Report, pictures: Mapping[int, Timeline] = {
         seed=data.seed,
         took_s=data.took_s,
         headline=final,
-        facts=tuple(report.facts(data)),
+        facts=report.facts(data),
         about=_about(data),
-        sections=tuple(section for section in found if section.blocks),
-        suites=(*suites, canary_suite(data), evidence_suite(data, final, lacking)),
+        sections=[section for section in found if section.blocks],
+        suites=[*suites, canary_suite(data), evidence_suite(data, final, lacking)],
         numbers=numbers(data, final, lacking),
     )
 
 
-def _about(data: RunData) -> tuple[tuple[str, str], ...]:
+def _about(data: RunData) -> list[tuple[str, str]]:
     what = [f"{data.campaign}, run {data.run}", f"layers {', '.join(data.storages)}", ", ".join(data.faults)]
     what += [plural(data.workloads, "workload")] if data.workloads else []
     what += [f"asked for {data.bounds}"] if data.bounds else []
     about = [("subject", data.subject), ("campaign", ", ".join(filter(None, what))), ("seed", str(data.seed))]
-    return (*about, lines.bound_line(data)) if data.points_known else tuple(about)
+    return [*about, lines.bound_line(data)] if data.points_known else about

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lab.model import Limits, Scenario, Word
 from lab.report import coverage, legs
-from lab.report.document import SYMBOLS, Cell, Curves, Failure, Items, Lines, Ranges, Section, Table, Tone, row, table
+from lab.report.document import SYMBOLS, Cell, Curves, Failure, Items, Lines, Ranges, Section, Table, Tone, row
 from lab.report.failures import anchor, failure, groups, note_kind, note_line
 from lab.report.numbers import mean, restarts, up_ms, waits, waits_ms
 from lab.report.statistics import Quantiles
@@ -64,13 +64,13 @@ def layers(*columns: Column) -> Callable[[RunData], Section]:
     def section(data: RunData) -> Section:
         seen = {r.verdict.word for r in data.points()}
         words = [word for word in Word if word is not Word.NOTE or word in seen]
-        rows: list[tuple[Cell, ...]] = []
+        rows: list[list[Cell]] = []
         for storage in data.storages:
             ended = [sum(r.verdict.word is word for r in data.points(storage)) for word in words]
             cells = [Cell(f"{n:,}", _counted(word, n)) for word, n in zip(words, ended, strict=True)]
             rows.append(row(storage, TRIALS.of(data, storage), *cells, *(c.of(data, storage) for c in columns)))
         head = ["layer", "trials", *words, *(column.head for column in columns)]
-        return Section("Storage layers", (table(head, rows),), "Canaries and probes are in no number here.")
+        return Section("Storage layers", (Table(head, rows),), "Canaries and probes are in no number here.")
 
     return section
 
@@ -86,15 +86,15 @@ def cells(data: RunData) -> Section:
     """Each cell in each journal mode on each layer, and why something is not offered."""
     if not data.legs:
         return Section("Cells", ())
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[list[Cell]] = []
     before = ""
     for folded in legs.folded(data):
         name = "" if folded.cell == before else folded.cell
         rows.append(row(name, folded.layer, *(_leg(data, outcome) for outcome in folded.outcomes)))
         before = folded.cell
     refused = [f"{what}: {reason}" for reason, what in legs.refusals(data).items()]
-    words = table(["cell", "layer", *legs.modes(data)], rows, left=2)
-    why = (Items(tuple(refused), legs.NOT_OFFERED),) if refused else ()
+    words = Table(["cell", "layer", *legs.modes(data)], rows, left=2)
+    why = (Items(refused, legs.NOT_OFFERED),) if refused else ()
     return Section("Cells", (words, Lines((("legs", legs.LEGEND),)), *why))
 
 
@@ -115,7 +115,7 @@ def red_trials(data: RunData, pictures: Mapping[int, Timeline]) -> Section:
     if len(found) > FAILURES_SHOWN:
         blocks.append(Items((f"and {plural(len(found) - FAILURES_SHOWN, 'more kind')}: lab show {data.run}",)))
     lead = "The first of each kind, worst first; `replay` repeats exactly that trial."
-    return Section("Red trials", tuple(blocks), lead, urgent="red")
+    return Section("Red trials", blocks, lead, urgent="red")
 
 
 def unpromised(data: RunData) -> Section:
@@ -130,25 +130,25 @@ def unpromised(data: RunData) -> Section:
         entries.append(lines[0] + (f" (and {len(lines) - 1:,} more of {kind})" if lines[1:] else ""))
     if len(entries) > NOTES_SHOWN:
         entries[NOTES_SHOWN:] = [f"and {plural(len(entries) - NOTES_SHOWN, 'more kind')} of loss"]
-    blocks += [Items(tuple(entries), "note")] if entries else []
+    blocks += [Items(entries, "note")] if entries else []
     lead = "Not red: nobody promised to prevent them. The first of each kind."
-    return Section("Unpromised losses", tuple(blocks), lead, urgent="notes")
+    return Section("Unpromised losses", blocks, lead, urgent="notes")
 
 
 def not_enough(data: RunData, gaps: Sequence[str]) -> Section:
     """Why the run proves too little, whatever its verdicts say."""
-    blocks: list[Items] = [Items(tuple(gaps), "missing")] if gaps else []
+    blocks: list[Items] = [Items(gaps, "missing")] if gaps else []
     missed = []
     for canary in coverage.missed_canaries(data):
         tried = ", ".join(f"{ident(r.trial)} {r.verdict.word}" for r in canary.tries) or "no try has run"
         must = f"must be caught by {canary.bug.property or '?'}"
         within = f" within {plural(canary.bug.within, 'trial')}" if canary.storage is None and canary.bug.within else ""
         missed.append(f"{canary.name}: {canary.bug.meaning}; {must}{within}: {tried}")
-    blocks += [Items(tuple(map(one_line, missed)), "uncaught")] if missed else []
+    blocks += [Items([*map(one_line, missed)], "uncaught")] if missed else []
     lead = "Whatever the verdicts say, this run proves too little while any of these stands."
     words = [word for word, there in (("NO-WORK", gaps), ("CANARY MISSED", missed)) if there]
     why = f"{' · '.join(words)}  the run proves too little, whatever its verdicts say"
-    return Section("Not enough evidence", tuple(blocks), lead, urgent=why)
+    return Section("Not enough evidence", blocks, lead, urgent=why)
 
 
 # What a page has room for.
@@ -179,7 +179,7 @@ def wait_times(data: RunData) -> Section:
         f"Every request while it was up, answered or not; one that a kill cut waited until the kill. "
         f"Promised: {limit:,} ms."
     )
-    return Section("How long requests waited", (chart, table(head, rows)) if found else (), lead)
+    return Section("How long requests waited", (chart, Table(head, rows)) if found else (), lead)
 
 
 def _answer_ms(data: RunData) -> int:
@@ -195,7 +195,7 @@ def checked(data: RunData) -> Section:
     ]
     lead = "A property that compared no fact has proven nothing."
     head = ("property", "promised after", "facts compared")
-    return Section("What was checked", (table(head, rows, left=2),) if rows else (), lead, brief=False)
+    return Section("What was checked", (Table(head, rows, left=2),) if rows else (), lead, brief=False)
 
 
 def _promised(data: RunData, name: str) -> str:
@@ -219,12 +219,12 @@ def effects(data: RunData) -> Section:
         row(meaning, Cell(f"{totals[name]:,}", "bad" if not totals[name] and name in data.coverage.ledger else ""))
         for name, meaning in LEDGER.items()
     ]
-    blocks: list[Table] = [table(("counted", "times"), rows)]
+    blocks: list[Table] = [Table(("counted", "times"), rows)]
     if windows := coverage.window_table(data):
         found = [row(w, *(Cell(f"{n:,}", "" if n else "bad") for n in at.values())) for w, at in windows.items()]
-        blocks.append(table(("killed in the window", *data.coverage.values), found))
+        blocks.append(Table(("killed in the window", *data.coverage.values), found))
     lead = "Counted by the effect ledger in its own records, never taken from the subject's word."
-    return Section("Effects on the outside world", tuple(blocks), lead, brief=False)
+    return Section("Effects on the outside world", blocks, lead, brief=False)
 
 
 def canaries(data: RunData) -> Section:
@@ -237,7 +237,7 @@ def canaries(data: RunData) -> Section:
         planted = Cell(canary.bug.name, more=canary.bug.meaning)
         rows.append(row(planted, canary.bug.property, canary.storage or "any", ended))
     lead = "Known-bad variants of the subject. Each must be caught by the property named for it."
-    blocks = (table(("planted bug", "must be caught by", "layer", ""), rows, left=4),) if rows else ()
+    blocks = (Table(("planted bug", "must be caught by", "layer", ""), rows, left=4),) if rows else ()
     none = Items(("None was planted: nothing here shows that a broken subject would have been caught.",))
     return Section("Canaries", blocks or (none,), lead, brief=False)
 
@@ -251,7 +251,7 @@ def hooks(data: RunData) -> Section:
         for hook in sorted(coverage.places(data), key=lambda h: order.index(h.where) if h.where in order else 3)
     ]
     lead = "Kills at each named place by their own record, later crashes of a trial too; verdicts that were no pass."
-    blocks = (table(("hook", "reached in", *data.storages), rows, left=2),) if rows else ()
+    blocks = (Table(("hook", "reached in", *data.storages), rows, left=2),) if rows else ()
     return Section("Where it was killed", blocks, lead, brief=False)
 
 
@@ -278,7 +278,7 @@ def proves(*not_proven: str) -> Callable[[RunData], Section]:
         hidden = [power] if data.faults == ("sigkill",) else [f"Faults other than {faults}."]
         hidden += [*not_proven, "Another engine, kernel or filesystem than those below."]
         shown = shows if coverage.kills(data) else ["Nothing: no trial was killed and judged."]
-        blocks = (Items(tuple(shown), "it shows"), Items(tuple(hidden), "it does not show"))
+        blocks = (Items(shown, "it shows"), Items(hidden, "it does not show"))
         return Section("What this shows, and what it does not", blocks, brief=False)
 
     return section
@@ -289,4 +289,4 @@ def environment(data: RunData) -> Section:
     known = dict(data.environment)
     if packages := known.get("packages"):
         known["packages"] = f"{len(packages)} of the base image, listed in run.json"
-    return Section("Environment", (Lines(tuple(flat(known))),) if known else (), brief=False)
+    return Section("Environment", (Lines(flat(known)),) if known else (), brief=False)
