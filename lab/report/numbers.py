@@ -6,7 +6,7 @@ An interface that other tools read: keys are only ever added, and are always the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from lab.model import Json, Result, Word
@@ -23,6 +23,8 @@ def numbers(data: RunData, headline: Headline, gaps: Sequence[str]) -> Json:
     """All numbers of a run. A partial run gives partial ones."""
     points, planted = data.points(), coverage.canaries(data)
     bounds = {storage: coverage.bound(data, storage) for storage in data.storages}
+    times = {storage: up_ms(data, storage) for storage in data.storages}
+    operations_per_second, kills_per_second = rates(data)
     return {
         "format": FORMAT,
         "run": data.run,
@@ -46,8 +48,8 @@ def numbers(data: RunData, headline: Headline, gaps: Sequence[str]) -> Json:
         "operations": sum(r.operations for r in points),
         "restarts": restarts(points),
         "trials_per_second": per_second(len(data.results), data),
-        "operations_per_second": per_second(sum(r.operations for r in data.results), data),
-        "kills_per_second": per_second(sum(len(r.hits) for r in data.results), data),
+        "operations_per_second": operations_per_second,
+        "kills_per_second": kills_per_second,
         "container_starts_per_trial": mean([r.starts for r in points]),
         "hooks": {
             "expected": data.expected_hooks,
@@ -57,10 +59,10 @@ def numbers(data: RunData, headline: Headline, gaps: Sequence[str]) -> Json:
         },
         "points": {"known": data.points_known, "tried": {s: coverage.first_points(data, s) for s in data.storages}},
         "bound": {storage: found and asdict(found) for storage, found in bounds.items()},
-        "up_ms": {storage: as_json(up_ms(data, storage)) for storage in data.storages},
+        "up_ms": {storage: found and asdict(found) for storage, found in times.items()},
         "waits_ms": {op: waits(ranked) for op, ranked in waits_ms(data).items()},
         "facts": coverage.facts(data),
-        "notes": notes(data),
+        "notes": _notes(data),
         "ledger": coverage.ledger_totals(data) if data.has_ledger else {},
         "canaries": {
             "planted": len(planted),
@@ -108,7 +110,7 @@ def waits(ranked: Sequence[float]) -> dict[str, float]:
     return {"count": len(ranked), "p50": p50, "p95": p95, "p99": p99, "max": ranked[-1]}
 
 
-def notes(data: RunData) -> dict[str, int]:
+def _notes(data: RunData) -> dict[str, int]:
     """Kind of loss that was not promised not to happen -> how many, most first."""
     found: Counter[str] = Counter()
     for result in data.points():
@@ -118,16 +120,18 @@ def notes(data: RunData) -> dict[str, int]:
     return dict(found.most_common())
 
 
-def as_json(found: Quantiles | None) -> Mapping[str, float] | None:
-    return asdict(found) if found else None
-
-
 def mean(counts: Sequence[int]) -> float:
     return round(sum(counts) / len(counts), 3) if counts else 0.0
 
 
 def per_second(count: int, data: RunData) -> float:
     return round(count / data.took_s, 3) if data.took_s > 0 else 0.0
+
+
+def rates(data: RunData) -> tuple[float, float]:
+    """Operations and kills a second, of all trials, canaries and probes too."""
+    operations, kills = sum(r.operations for r in data.results), sum(len(r.hits) for r in data.results)
+    return per_second(operations, data), per_second(kills, data)
 
 
 def _cells(data: RunData) -> dict[str, dict[str, dict[str, str]]]:

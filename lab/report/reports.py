@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lab.report import coverage, lines, sections
+from lab.report import coverage, sections
 from lab.report.cases import canary_suite, evidence_suite, property_cases, trial_cases
 from lab.report.document import Document, Report, Section, Suite
 from lab.report.headline import gaps, headline
 from lab.report.legs import idle_legs
-from lab.report.lines import rests_on
-from lab.report.numbers import mean, numbers, per_second
+from lab.report.numbers import mean, numbers, per_second, rates
 from lab.report.text import plural
 from lab.report.timeline import Timeline
 from lab.run.data import RunData
@@ -42,8 +41,7 @@ def _plan_facts(data: RunData) -> list[tuple[str, str, str]]:
 
 
 def _client_facts(data: RunData) -> list[tuple[str, str, str]]:
-    operations = per_second(sum(r.operations for r in data.results), data)
-    kills = per_second(sum(len(r.hits) for r in data.results), data)
+    operations, kills = rates(data)
     return [
         ("trials", f"{len(data.points()):,}", ""),
         ("operations", f"{sum(r.operations for r in data.points()):,}", f"{operations:.1f} a second"),
@@ -58,28 +56,27 @@ def _canary_fact(data: RunData) -> tuple[str, str, str]:
     return "planted bugs caught", f"{sum(c.caught_by is not None for c in planted):,}", f"of {len(planted):,}"
 
 
-_OF_A_PLAN = (
-    rests_on(
-        lines.hooks_line,
-        lines.points_line,
-        lines.effects_line,
-        lines.facts_line,
-        lines.canaries_line,
-        lines.bound_line,
-    ),
-    sections.recovery_times,
-    sections.checked,
-    sections.effects,
-    sections.canaries,
-    sections.hooks,
-    sections.proves(
-        "Crash points that were not tried, beyond the bound.", "Crashes between two hooks.", "Other workloads."
-    ),
-    sections.environment,
-)
-
 MATRIX = Report(
-    sections=(sections.layers(sections.RECOVERY, sections.STARTS, sections.FIRST_POINTS), *_OF_A_PLAN),
+    sections=(
+        sections.layers(sections.RECOVERY, sections.STARTS, sections.FIRST_POINTS),
+        sections.rests_on(
+            sections.hooks_line,
+            sections.points_line,
+            sections.effects_line,
+            sections.facts_line,
+            sections.canaries_line,
+            sections.bound_line,
+        ),
+        sections.recovery_times,
+        sections.checked,
+        sections.effects,
+        sections.canaries,
+        sections.hooks,
+        sections.proves(
+            "Crash points that were not tried, beyond the bound.", "Crashes between two hooks.", "Other workloads."
+        ),
+        sections.environment,
+    ),
     owes=(
         coverage.nothing_tried,
         coverage.idle_layers,
@@ -94,11 +91,7 @@ MATRIX = Report(
 )
 
 CELLS = Report(
-    sections=(
-        sections.cells,
-        sections.layers(sections.RECOVERY, sections.STARTS, sections.FIRST_POINTS),
-        *_OF_A_PLAN,
-    ),
+    sections=(sections.cells, *MATRIX.sections),
     owes=(
         coverage.nothing_tried,
         coverage.idle_layers,
@@ -116,14 +109,14 @@ FUZZ = Report(
     sections=(
         sections.layers(sections.OPERATIONS, sections.KILLS, sections.RESTARTS, sections.UP),
         sections.wait_times,
-        rests_on(
-            lines.rate_line,
-            lines.kinds_line,
-            lines.any_hooks_line,
-            lines.effects_line,
-            lines.facts_line,
-            lines.corpus_line,
-            lines.canaries_line,
+        sections.rests_on(
+            sections.rate_line,
+            sections.kinds_line,
+            sections.any_hooks_line,
+            sections.effects_line,
+            sections.facts_line,
+            sections.corpus_line,
+            sections.canaries_line,
         ),
         sections.checked,
         sections.canaries,
@@ -167,4 +160,4 @@ def _about(data: RunData) -> list[tuple[str, str]]:
     what += [plural(data.workloads, "workload")] if data.workloads else []
     what += [f"asked for {data.bounds}"] if data.bounds else []
     about = [("subject", data.subject), ("campaign", ", ".join(filter(None, what))), ("seed", str(data.seed))]
-    return [*about, lines.bound_line(data)] if data.points_known else about
+    return [*about, sections.bound_line(data)] if data.points_known else about

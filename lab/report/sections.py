@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from lab.model import Limits, Scenario, Word
+from lab.plan.points import is_draw
 from lab.report import coverage, legs
 from lab.report.document import SYMBOLS, Cell, Curves, Failure, Items, Lines, Ranges, Section, Table, Tone, row
 from lab.report.failures import anchor, failure, groups, note_kind, note_line
-from lab.report.numbers import mean, restarts, up_ms, waits, waits_ms
+from lab.report.numbers import mean, rates, restarts, up_ms, verdicts, waits, waits_ms
 from lab.report.statistics import Quantiles
-from lab.report.text import flat, ident, plural
+from lab.report.text import duration, flat, ident, percent, plural, some
 from lab.report.timeline import Timeline
 from lab.run.data import RunData
 from lab.text import one_line
 
 FAILURES_SHOWN = 100  # in full; a file of thousands of the same failure helps nobody
 NOTES_SHOWN = 20
+KINDS = {
+    "hook": "at hooks",
+    "answer": "at an answer",
+    "invoke": "inside a request",
+    "start": "in a start",
+    "end": "after the operations",
+}
 LEDGER = {
     "effects": "effects that landed",
     "resent": "effects that were sent more than once",
@@ -27,30 +34,17 @@ LEDGER = {
 }
 
 
-def tone_of(word: str) -> Tone:
-    tones: dict[str, Tone] = {"pass": "good", "note": "warn"}
-    return tones.get(word, "bad" if word in SYMBOLS else "muted")
-
-
 # The table of layers, of columns that a campaign chooses.
 
+Column = tuple[str, Callable[[RunData, str], str]]  # its head, and what is said of each layer
 
-@dataclass(frozen=True)
-class Column:
-    """What is said of each layer."""
-
-    head: str
-    of: Callable[[RunData, str], str]
-
-
-TRIALS = Column("trials", lambda data, s: f"{len(data.points(s)):,}")
-OPERATIONS = Column("operations", lambda data, s: f"{sum(r.operations for r in data.points(s)):,}")
-KILLS = Column("kills", lambda data, s: f"{coverage.kills(data, s):,}")
-RESTARTS = Column("restarts", lambda data, s: f"{restarts(data.points(s)):,}")
-STARTS = Column("starts", lambda data, s: f"{mean([r.starts for r in data.points(s)]):.1f}")
-FIRST_POINTS = Column("first points", lambda data, s: f"{coverage.first_points(data, s):,} of {data.points_known:,}")
-RECOVERY = Column("recovery p50/p95/max", lambda data, s: times(up_ms(data, s)))
-UP = Column("start to up p50/p95/max", lambda data, s: times(up_ms(data, s)))
+OPERATIONS: Column = ("operations", lambda data, s: f"{sum(r.operations for r in data.points(s)):,}")
+KILLS: Column = ("kills", lambda data, s: f"{coverage.kills(data, s):,}")
+RESTARTS: Column = ("restarts", lambda data, s: f"{restarts(data.points(s)):,}")
+STARTS: Column = ("starts", lambda data, s: f"{mean([r.starts for r in data.points(s)]):.1f}")
+FIRST_POINTS: Column = ("first points", lambda data, s: f"{coverage.first_points(data, s):,} of {data.points_known:,}")
+RECOVERY: Column = ("recovery p50/p95/max", lambda data, s: times(up_ms(data, s)))
+UP: Column = ("start to up p50/p95/max", lambda data, s: times(up_ms(data, s)))
 
 
 def times(found: Quantiles | None) -> str:
@@ -62,14 +56,14 @@ def layers(*columns: Column) -> Callable[[RunData], Section]:
     """A line a layer: how its trials ended, and what else is said of it."""
 
     def section(data: RunData) -> Section:
-        seen = {r.verdict.word for r in data.points()}
-        words = [word for word in Word if word is not Word.NOTE or word in seen]
-        rows: list[list[Cell]] = []
+        words = [word for word in Word if word is not Word.NOTE or verdicts(data)[word]]
+        rows = []
         for storage in data.storages:
-            ended = [sum(r.verdict.word is word for r in data.points(storage)) for word in words]
-            cells = [Cell(f"{n:,}", _counted(word, n)) for word, n in zip(words, ended, strict=True)]
-            rows.append(row(storage, TRIALS.of(data, storage), *cells, *(c.of(data, storage) for c in columns)))
-        head = ["layer", "trials", *words, *(column.head for column in columns)]
+            ended = verdicts(data, storage)
+            counts = [Cell(f"{ended[word]:,}", _counted(word, ended[word])) for word in words]
+            others = [of(data, storage) for _, of in columns]
+            rows.append(row(storage, f"{sum(ended.values()):,}", *counts, *others))
+        head = ["layer", "trials", *words, *(head for head, _ in columns)]
         return Section("Storage layers", (Table(head, rows),), "Canaries and probes are in no number here.")
 
     return section
@@ -79,6 +73,96 @@ def _counted(word: Word, count: int) -> Tone:
     return "muted" if not count else "" if word in (Word.PASS, Word.NOTE) else "bad"
 
 
+# What the numbers rest on.
+
+
+def rests_on(*lines: Callable[[RunData], tuple[str, str]]) -> Callable[[RunData], Section]:
+    """What the numbers of a report rest on, in labelled lines of which a campaign chooses; an empty one is left out."""
+
+    def section(data: RunData) -> Section:
+        told = (line(data) for line in lines)
+        return Section("What the numbers rest on", (Lines([each for each in told if each[1]]),))
+
+    return section
+
+
+def hooks_line(data: RunData) -> tuple[str, str]:
+    reached = f"{coverage.covered_everywhere(data):,} of {data.expected_hooks:,} killed at on every layer"
+    return "hooks", reached if data.expected_hooks else "none: it was killed at moments"
+
+
+def points_line(data: RunData) -> tuple[str, str]:
+    """What `first points` counts, in numbers."""
+    tried = sorted(coverage.first_points(data, storage) for storage in data.storages)
+    trials = max((len(data.points(s)) for s in data.storages), default=0)
+    different = " to ".join(f"{n:,}" for n in dict.fromkeys((tried[0], tried[-1]))) if tried else "0"
+    struck_again = coverage.second_crashes(data)
+    again = f"; {struck_again:,} in all struck again in a later life" if struck_again else ""
+    first = f"{plural(trials, 'trial')} a layer, struck first at {different} different points"
+    return "points", f"{first} of the {data.points_known:,} that the census knows{again}"
+
+
+def any_hooks_line(data: RunData) -> tuple[str, str]:
+    """Hooks that were killed at anywhere, and which never."""
+    if not data.hooks:
+        return "hooks", "none: it has no hooks, it was killed at moments"
+    never = coverage.uncovered(data)
+    reached = f"{len(data.hooks) - len(never):,} of {len(data.hooks):,} killed at"
+    return "hooks", f"{reached}; never: {some(never)}" if never else reached
+
+
+def effects_line(data: RunData) -> tuple[str, str]:
+    found = coverage.ledger_totals(data)
+    counts = f"{found['resent']:,} re-sent, {found['deduped']:,} deduped, {found['fenced']:,} fenced"
+    receipts = f"{plural(found['receipts'], 'receipt')} found: counted by the ledger"
+    return "effects", f"{counts}, {receipts}" if data.has_ledger else ""
+
+
+def facts_line(data: RunData) -> tuple[str, str]:
+    found = coverage.facts(data)
+    compared = plural(sum(found.values()), "fact")
+    return "facts", f"{compared} compared for {plural(len(found), 'property', 'properties')}"
+
+
+def canaries_line(data: RunData) -> tuple[str, str]:
+    planted = coverage.canaries(data)
+    if not data.is_of_a_bug:
+        caught = sum(c.caught_by is not None for c in planted)
+        return "canaries", f"{caught:,} of {len(planted):,} caught" if planted else ""
+    said = []
+    for canary in planted:
+        by, tries = canary.caught_by, plural(len(canary.tries), "trial")
+        said.append(f"{canary.bug.name}: " + (f"caught by trial {ident(by.trial)}" if by else f"not caught in {tries}"))
+    return "planted", ", ".join(said)
+
+
+def bound_line(data: RunData) -> tuple[str, str]:
+    """The upper bound in words, with all it rests on."""
+    found = coverage.highest_bound(data)
+    if found:
+        failed = f", {found.failed:,} of them failed" if found.failed else ""
+        drawn = f"from {found.drawn:,} of {found.population:,} drawn at random{failed}"
+        return "bound", f"at most {percent(found.upper)} of the untried points fail (95 %, {drawn})"
+    if any(is_draw(trial) for trial in data.trials):
+        return "bound", "none: a point that was drawn at random proved nothing, or did not run"
+    return "bound", "none: no point was drawn at random"
+
+
+def rate_line(data: RunData) -> tuple[str, str]:
+    operations, kills = rates(data)
+    until = f", asked for {data.bounds}" if data.bounds and str(data.bounds) else ""
+    return "rate", f"{operations:.1f} operations and {kills:.2f} kills a second, for {duration(data.took_s)}{until}"
+
+
+def kinds_line(data: RunData) -> tuple[str, str]:
+    return "kills", ", ".join(f"{n:,} {KINDS.get(k, k)}" for k, n in coverage.kinds(data).items()) or "none"
+
+
+def corpus_line(data: RunData) -> tuple[str, str]:
+    ran = sum(r.trial.drawn == "corpus" for r in data.points())
+    return "corpus", f"{plural(ran, 'seed')} that once failed, run first" if ran else ""
+
+
 # The cells of a contract.
 
 
@@ -86,7 +170,7 @@ def cells(data: RunData) -> Section:
     """Each cell in each journal mode on each layer, and why something is not offered."""
     if not data.legs:
         return Section("Cells", ())
-    rows: list[list[Cell]] = []
+    rows = []
     before = ""
     for folded in legs.folded(data):
         name = "" if folded.cell == before else folded.cell
@@ -101,8 +185,10 @@ def cells(data: RunData) -> Section:
 def _leg(data: RunData, outcome: legs.Outcome | None) -> Cell:
     if outcome is None:
         return Cell(legs.NO_LEG, "muted")
-    red = outcome.worst is not None and outcome.worst.verdict.word is not Word.PASS
-    return Cell(str(outcome), tone_of(outcome.word), link=anchor(data, outcome.worst) if red and outcome.worst else "")
+    worst = outcome.worst
+    link = anchor(data, worst) if worst and worst.verdict.word is not Word.PASS else ""
+    tones: dict[str, Tone] = {"pass": "good", "note": "warn"}
+    return Cell(str(outcome), tones.get(outcome.word, "bad" if worst else "muted"), link=link)
 
 
 # What a person must see.
@@ -175,10 +261,8 @@ def wait_times(data: RunData) -> Section:
     head = ("operation", "requests", "p50", "p95", "p99", "max ms")
     x = "ms from the request to its answer: p50 (dot), p95, p99, max; dashed: the promise"
     chart = Ranges({op: [w[n] for n in names] for op, w in found.items()}, limit, x)
-    lead = (
-        f"Every request while it was up, answered or not; one that a kill cut waited until the kill. "
-        f"Promised: {limit:,} ms."
-    )
+    lead = "Every request while it was up, answered or not; one that a kill cut waited until the kill."
+    lead += f" Promised: {limit:,} ms."
     return Section("How long requests waited", (chart, Table(head, rows)) if found else (), lead)
 
 

@@ -47,7 +47,7 @@ def _pages() -> Environment:
         lstrip_blocks=True,
     )
     made.globals.update(ticks=ticks, decades=decades, log10=math.log10, share_line=share_line)
-    made.filters.update(duration=text.duration, number="{:,}".format, symbol=lambda word: SYMBOLS.get(word, ""))
+    made.filters.update(duration=text.duration, symbol=lambda word: SYMBOLS.get(word, ""))
     made.tests["block"] = lambda block, kind: type(block).__name__ == kind
     return made
 
