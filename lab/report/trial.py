@@ -24,8 +24,6 @@ STILL_MS = 100  # a shorter stall of the machine is its ordinary business
 
 
 class UnknownTrial(Exception):
-    """There is no such trial in a run."""
-
     def __init__(self, run: str, wanted: int, numbers: Collection[int]) -> None:
         known = f"its trials are {min(numbers):04d} to {max(numbers):04d}" if numbers else "it has no trial yet"
         super().__init__(f"run {run} has no trial {wanted:04d}; {known}")
@@ -36,22 +34,17 @@ class UnknownTrial(Exception):
 
 def show_run(data: RunData, report: Report, *, everything: bool = False) -> str:
     """A run: its end, and its trials, red ones first; `everything` adds all of them and what else is on the page."""
-    made = document(data, report)
-    head = [f"run {data.run}  {data.campaign} of {data.subject}, seed {data.seed}", ""]
-    lines = [*trial_list(data, everything=everything), ""]
-    return "\n".join([*head, *lines, text.render(made, everything=everything)])
-
-
-def trial_list(data: RunData, *, everything: bool) -> list[str]:
-    """A line a trial, and how to see the others and one of them."""
-    red = [r.trial.ident for r in data.failures]
-    order = [*data.failures, *(r for r in data.ordered if r.trial.ident not in set(red))]
+    red = {r.trial.ident for r in data.failures}
+    order = [*data.failures, *(r for r in data.ordered if r.trial.ident not in red)]
     shown = order if everything else order[:TRIALS_SHOWN]
-    lines = [trial_line(result) for result in shown]
     counted = f"{plural(len(order), 'trial')} run, {len(red):,} red"
-    counted += f"; {len(order) - len(shown):,} more: lab show {data.run} --all" if len(order) > len(shown) else ""
-    one = f"; one of them: lab show {data.run} {ident(order[0].trial)}" if order else ""
-    return [*lines, *labelled("trials", counted + one)]
+    if len(order) > len(shown):
+        counted += f"; {len(order) - len(shown):,} more: lab show {data.run} --all"
+    if order:
+        counted += f"; one of them: lab show {data.run} {ident(order[0].trial)}"
+    lines = [f"run {data.run}  {data.campaign} of {data.subject}, seed {data.seed}", ""]
+    lines += [*(trial_line(result) for result in shown), *labelled("trials", counted), ""]
+    return "\n".join([*lines, text.render(document(data, report), everything=everything)])
 
 
 def trial_line(result: Result, done: str = "") -> str:
@@ -81,16 +74,23 @@ def show_trial(data: RunData, wanted: int, evidence: Evidence | None = None) -> 
         kept = "in brief: the journal's line alone (lab run --evidence all keeps every trial whole)"
         return "\n".join([*lines, *labelled("evidence", kept)]) + "\n"
     lines += _setting(evidence)
-    parts = (list(lanes(timeline(evidence, result.verdict))), _phases(evidence), _processes(evidence), _looks(evidence))
-    for part in (*parts, _history(evidence, said_of(result).step), _ledger(evidence)):
-        lines += ["", *part] if part else []
+    phases = ([p.name, f"{p.began_ms:,.0f} ms", f"{p.took_ms:,.0f} ms"] for p in evidence.phases)
+    parts = (
+        list(lanes(timeline(evidence, result.verdict))),
+        align([["phase", "began", "took"], *phases]),
+        [line for process in evidence.processes for line in _process(process)],
+        [line for look in evidence.looks for line in _look(look)] or ["the checker has not looked"],
+        _history(evidence, said_of(result).step),
+        _ledger(evidence),
+    )
+    for part in filter(None, parts):
+        lines += ["", *part]
     return "\n".join(lines) + "\n"
 
 
 def _head(trial: Trial, word: str) -> list[str]:
-    kind = (
-        "" if trial.kind is Kind.POINT and not trial.bug else f"  ({trial.kind}{f' {trial.bug}' if trial.bug else ''})"
-    )
+    planted = f" {trial.bug}" if trial.bug else ""
+    kind = f"  ({trial.kind}{planted})" if planted or trial.kind is not Kind.POINT else ""
     return [ends(f"{word.upper()}{kind}", where(trial)), *labelled("point", setting(trial))]
 
 
@@ -130,30 +130,18 @@ def _setting(evidence: Evidence) -> list[str]:
     return lines + (labelled("diagnosis", one_line(evidence.diagnosis, 600)) if evidence.diagnosis else [])
 
 
-def _phases(evidence: Evidence) -> list[str]:
-    rows = [["phase", "began", "took"]]
-    rows += [[p.name, f"{p.began_ms:,.0f} ms", f"{p.took_ms:,.0f} ms"] for p in evidence.phases]
-    return align(rows)
-
-
-def _processes(evidence: Evidence) -> list[str]:
-    return [line for process in evidence.processes for line in _process(process)]
-
-
 def _process(process: Process) -> list[str]:
     racer = f" (racer {process.racer})" if process.racer else ""
     hit = str(process.hit) if process.hit else "none"
     killed = f"{process.fault or 'SIGKILL'} sent" if process.killed else "not killed by the lab"
-    oom = {None: "memory not asked", True: "over its memory limit", False: "within its memory limit"}[
-        process.oom_killed
-    ]
+    memory = {None: "memory not asked", True: "over its memory limit", False: "within its memory limit"}
     alive, gone = process.alive or "not seen", process.gone or "not seen"
-    end = f"alive: {alive}; {killed}; exit {process.exit_code}; {oom}; gone: {gone}"
+    end = f"alive: {alive}; {killed}; exit {process.exit_code}; {memory[process.oom_killed]}; gone: {gone}"
     command = one_line(" ".join(process.command), WIDTH - 14 - len(racer))
     lines = [f"process {process.number}{racer}: {command}"]
-    for label, said in (("hook", f"armed {process.armed or 'none'}; hit {hit}"), ("end", end)):
+    mount = process.mount or "not seen from its /proc"
+    for label, said in (("hook", f"armed {process.armed or 'none'}; hit {hit}"), ("end", end), ("mount", mount)):
         lines += labelled(label, one_line(said), indent=2)
-    lines += labelled("mount", one_line(process.mount or "not seen from its /proc"), indent=2)
     return lines + [line for said in last_words(process.log) for line in labelled("log", said[:400], indent=2)]
 
 
@@ -167,12 +155,7 @@ def last_words(log: str) -> list[str]:
     return [message, "…", *tail] if message else tail
 
 
-def _looks(evidence: Evidence) -> list[str]:
-    return [line for look in evidence.looks for line in look_lines(look)] or ["the checker has not looked"]
-
-
-def look_lines(look: Look) -> list[str]:
-    """What one look compared and found, a line a property."""
+def _look(look: Look) -> list[str]:
     lines = [f"look {look.name} (process {look.process})"]
     for name, finding in look.properties.items():
         found = "differs" if finding.differs else f"{finding.facts:,} ok" if finding.facts else "no fact"
