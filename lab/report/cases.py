@@ -40,13 +40,10 @@ def _trial(data: RunData, result: Result) -> Case:
 
 def _name(data: RunData, trial: Trial) -> str:
     kind = "" if trial.kind is Kind.POINT else f"{trial.kind} "
-    leg = data.leg(trial)
-    return f"{ident(trial)} {kind}{f'{leg.name} ' if leg else ''}{place(trial)} ({_setting(trial)})"
-
-
-def _setting(trial: Trial) -> str:
-    workload = workload_of(trial)
-    return trial.faults if workload is None else f"workload {workload}, {trial.faults}"
+    leg, workload = data.leg(trial), workload_of(trial)
+    of_leg = f"{leg.name} " if leg else ""
+    of_workload = f"workload {workload}, " if workload is not None else ""
+    return f"{ident(trial)} {kind}{of_leg}{place(trial)} ({of_workload}{trial.faults})"
 
 
 def _outcome(word: Word) -> Literal["failure", "error"]:
@@ -96,7 +93,6 @@ def canary_suite(data: RunData) -> Suite:
 
 
 def evidence_suite(data: RunData, headline: Headline, gaps: Sequence[str]) -> Suite:
-    """What a green run must have seen."""
     name = "the run has seen what it must"
     case = Case(name, 0.0, "error", "NO-WORK", headline.sentence, "\n".join(gaps)) if gaps else Case(name)
     return Suite(f"{data.campaign}.evidence", (case,))

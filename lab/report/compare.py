@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from lab.model import CrashPoint, Result, Word
 from lab.report import coverage, legs
 from lab.report.failures import place
-from lab.report.numbers import mean, up_ms, verdicts
+from lab.report.numbers import up_ms, verdicts
+from lab.report.sections import FIRST_POINTS, STARTS
 from lab.report.statistics import Quantiles
 from lab.report.text import align, in_parts, labelled, percent, plural
 from lab.run.data import GREEN, RunData, workload_of
@@ -40,21 +41,21 @@ def _within(data: RunData) -> list[str]:
     columns = [(storage, data, storage) for storage in data.storages]
     for start in range(1, max(2, len(columns)), COLUMNS - 1):
         lines += [*_numbers([columns[0], *columns[start : start + COLUMNS - 1]]), ""]
-    for block in (_layers_of_legs(data), _modes_of_cells(data)):
-        lines += [*block, ""] if block else []
+    for block in filter(None, (_layers_of_legs(data), _modes_of_cells(data))):
+        lines += [*block, ""]
     return lines + _differing(columns)
 
 
 def _between(first: RunData, second: RunData) -> list[str]:
-    lines = [f"A  {first.run}  {first.campaign} of {first.subject}, seed {first.seed}"]
-    lines += [f"B  {second.run}  {second.campaign} of {second.subject}, seed {second.seed}"]
+    runs = (("A", first), ("B", second))
+    lines = [f"{name}  {data.run}  {data.campaign} of {data.subject}, seed {data.seed}" for name, data in runs]
     pairs = []
     for storage in dict.fromkeys((*first.storages, *second.storages)):
         lines.append("")
         if storage not in first.storages or storage not in second.storages:
             lines.append(f"{storage}: only in {'A' if storage in first.storages else 'B'}")
             continue
-        pairs.append([(f"{storage} A", first, storage), (f"{storage} B", second, storage)])
+        pairs.append([(f"{storage} {name}", data, storage) for name, data in runs])
         block = _legs_of_runs(first, second, storage)
         lines += [*_numbers(pairs[-1]), *(["", *block] if block else [])]
     lines.append("")
@@ -73,19 +74,15 @@ def _numbers(columns: Sequence[Column]) -> list[str]:
         ["", *(head for head, _, _ in columns)],
         _equal("trials", each(lambda data, s: f"{len(data.points(s)):,}")),
         *(_equal(word, [f"{verdicts(data, s)[word]:,}" for _, data, s in columns]) for word in Word),
-        _equal("hooks killed at", each(lambda data, s: _hooks(data, s))),
-        _equal("first points", each(lambda data, s: f"{coverage.first_points(data, s):,} of {data.points_known:,}")),
+        _equal("hooks killed at", each(lambda data, s: f"{coverage.covered(data, s)} of {data.expected_hooks}")),
+        _equal("first points", each(FIRST_POINTS[1])),
         _equal("struck again", each(lambda data, s: f"{coverage.second_crashes(data, s):,}")),
         ["upper bound *", *(percent(bound.upper) if bound else "none" for bound in bounds)],
         ["drawn at random", *(f"{bound.drawn:,}" if bound else "0" for bound in bounds)],
-        ["starts a trial", *each(lambda data, s: f"{mean([r.starts for r in data.points(s)]):.1f}")],
+        ["starts a trial", *each(STARTS[1])],
         *([f"recovery {name}", *_times(times, name)] for name in ("p50", "p95", "max")),
     ]
     return align(rows)
-
-
-def _hooks(data: RunData, storage: str) -> str:
-    return f"{len(data.hooks) - len(coverage.uncovered(data, storage))} of {data.expected_hooks}"
 
 
 def _equal(label: str, cells: list[str]) -> list[str]:
@@ -94,10 +91,9 @@ def _equal(label: str, cells: list[str]) -> list[str]:
 
 
 def _times(found: Sequence[Quantiles | None], name: str) -> list[str]:
-    base = getattr(found[0], name) if found[0] else 0.0
-    cells = []
-    for n, quantiles in enumerate(found):
-        value = getattr(quantiles, name) if quantiles else None
+    values: list[float | None] = [getattr(quantiles, name, None) for quantiles in found]
+    base, cells = values[0], []
+    for n, value in enumerate(values):
         ratio = f"×{value / base:.2f} " if n and base and value is not None else ""
         cells.append(f"{ratio}{value:,.0f} ms" if value is not None else "none")
     return cells

@@ -92,6 +92,10 @@ def uncovered(data: RunData, storage: str | None = None) -> tuple[str, ...]:
     return tuple(hook.name for hook in data.hooks if not at[hook.name])
 
 
+def covered(data: RunData, storage: str | None = None) -> int:
+    return len(data.hooks) - len(uncovered(data, storage))
+
+
 def covered_everywhere(data: RunData) -> int:
     """How many hooks of the catalogue something was killed at on every layer."""
     missing = {hook for storage in data.storages for hook in uncovered(data, storage)}
@@ -199,7 +203,6 @@ def nothing_tried(data: RunData) -> Sequence[str]:
 
 
 def nothing_asked(data: RunData) -> Sequence[str]:
-    """Clients that sent no operation."""
     return [] if any(r.operations for r in data.points()) else ["no operation was sent"]
 
 

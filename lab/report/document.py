@@ -21,8 +21,6 @@ SYMBOLS = {"pass": "✓", "note": "✎", "violation": "✗", "hang": "…", "inv
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of a table."""
-
     text: str
     tone: Tone = ""
     more: str = ""  # a second, smaller line: of a page only
@@ -39,7 +37,6 @@ class Table:
 
 
 def row(*cells: str | Cell) -> list[Cell]:
-    """A row of plain texts and of cells."""
     return [cell if isinstance(cell, Cell) else Cell(cell) for cell in cells]
 
 
@@ -135,8 +132,6 @@ class Headline:
 
 @dataclass(frozen=True)
 class Document:
-    """The whole report of one run."""
-
     run: str
     campaign: str
     subject: str

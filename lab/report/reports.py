@@ -46,7 +46,7 @@ def _client_facts(data: RunData) -> list[tuple[str, str, str]]:
         ("trials", f"{len(data.points()):,}", ""),
         ("operations", f"{sum(r.operations for r in data.points()):,}", f"{operations:.1f} a second"),
         ("real kills", f"{coverage.kills(data):,}", f"{kills:.2f} a second"),
-        ("hooks killed at", f"{len(data.hooks) - len(coverage.uncovered(data)):,}", f"of {len(data.hooks):,}"),
+        ("hooks killed at", f"{coverage.covered(data):,}", f"of {len(data.hooks):,}"),
         _canary_fact(data),
     ]
 

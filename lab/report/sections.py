@@ -103,11 +103,10 @@ def points_line(data: RunData) -> tuple[str, str]:
 
 
 def any_hooks_line(data: RunData) -> tuple[str, str]:
-    """Hooks that were killed at anywhere, and which never."""
     if not data.hooks:
         return "hooks", "none: it has no hooks, it was killed at moments"
     never = coverage.uncovered(data)
-    reached = f"{len(data.hooks) - len(never):,} of {len(data.hooks):,} killed at"
+    reached = f"{coverage.covered(data):,} of {len(data.hooks):,} killed at"
     return "hooks", f"{reached}; never: {some(never)}" if never else reached
 
 
@@ -222,7 +221,6 @@ def unpromised(data: RunData) -> Section:
 
 
 def not_enough(data: RunData, gaps: Sequence[str]) -> Section:
-    """Why the run proves too little, whatever its verdicts say."""
     blocks: list[Items] = [Items(gaps, "missing")] if gaps else []
     missed = []
     for canary in coverage.missed_canaries(data):
@@ -250,7 +248,6 @@ def recovery_times(data: RunData) -> Section:
 
 
 def wait_times(data: RunData) -> Section:
-    """How long the clients' requests waited."""
     found = {op: waits(ranked) for op, ranked in waits_ms(data).items()}
     names = ("p50", "p95", "p99", "max")
     limit = _answer_ms(data)
@@ -312,7 +309,6 @@ def effects(data: RunData) -> Section:
 
 
 def canaries(data: RunData) -> Section:
-    """Each planted bug, and what became of it."""
     rows = []
     for canary in coverage.canaries(data):
         by = canary.caught_by
@@ -327,7 +323,6 @@ def canaries(data: RunData) -> Section:
 
 
 def hooks(data: RunData) -> Section:
-    """Kills at each place on each layer."""
     at = {storage: coverage.kills_at(data, storage) for storage in data.storages}
     order = ("run", "recovery", "moment")
     rows = [

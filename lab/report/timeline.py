@@ -62,8 +62,6 @@ class Timeline:
 
 @dataclass(frozen=True)
 class _Seen:
-    """A process and when it was there."""
-
     process: Process
     began_ms: float
     ended_ms: float

@@ -31,7 +31,6 @@ TICKS = 6
 
 
 def render(document: Document) -> str:
-    """The page."""
     first = sorted(document.sections, key=lambda section: not section.urgent)  # what a person must see
     return _pages().get_template("report.html.j2").render(document=document, sections=first, key=KEY)
 

@@ -15,7 +15,6 @@ COUNTS = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 
 
 def render(document: Document) -> str:
-    """The XML document as text."""
     name = f"lab {visible(document.subject)} {document.campaign}"
     cases = [case for suite in document.suites for case in suite.cases]
     root = ET.Element("testsuites", {"name": name, **_counts(cases)})
