@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from lab.model import Json, Result, Word
+from lab.model import Json, Word
 from lab.report import coverage, legs
 from lab.report.document import Headline
 from lab.report.failures import groups, note_kind
@@ -46,11 +46,11 @@ def numbers(data: RunData, headline: Headline, gaps: Sequence[str]) -> Json:
         "second_crashes": coverage.second_crashes(data),
         "kills_by_kind": coverage.kinds(data),
         "operations": sum(r.operations for r in points),
-        "restarts": restarts(points),
+        "restarts": restarts(data),
         "trials_per_second": per_second(len(data.results), data),
         "operations_per_second": operations_per_second,
         "kills_per_second": kills_per_second,
-        "container_starts_per_trial": mean([r.starts for r in points]),
+        "container_starts_per_trial": starts_each(data),
         "hooks": {
             "expected": data.expected_hooks,
             "covered": coverage.covered_everywhere(data),
@@ -86,8 +86,14 @@ def verdicts(data: RunData, storage: str | None = None) -> dict[str, int]:
     return {word.value: counts[word] for word in Word}
 
 
-def restarts(results: Sequence[Result]) -> int:
-    return sum(max(0, r.processes - 1) for r in results)
+def restarts(data: RunData, storage: str | None = None) -> int:
+    return sum(max(0, r.processes - 1) for r in data.points(storage))
+
+
+def starts_each(data: RunData, storage: str | None = None) -> float:
+    """Containers that were started for a trial, in the mean."""
+    counts = [r.starts for r in data.points(storage)]
+    return round(sum(counts) / len(counts), 3) if counts else 0.0
 
 
 def up_ms(data: RunData, storage: str) -> Quantiles | None:
@@ -118,10 +124,6 @@ def _notes(data: RunData) -> dict[str, int]:
         if result.verdict.word is Word.NOTE and not result.verdict.notes:
             found[result.verdict.property] += 1
     return dict(found.most_common())
-
-
-def mean(counts: Sequence[int]) -> float:
-    return round(sum(counts) / len(counts), 3) if counts else 0.0
 
 
 def per_second(count: int, data: RunData) -> float:

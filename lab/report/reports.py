@@ -12,7 +12,7 @@ from lab.report.cases import canary_suite, evidence_suite, property_cases, trial
 from lab.report.document import Document, Report, Section, Suite
 from lab.report.headline import gaps, headline
 from lab.report.legs import idle_legs
-from lab.report.numbers import mean, numbers, per_second, rates
+from lab.report.numbers import numbers, per_second, rates, starts_each
 from lab.report.text import plural
 from lab.report.timeline import Timeline
 from lab.run.data import RunData
@@ -28,7 +28,7 @@ def operations_and_kills(data: RunData) -> str:
 
 
 def _plan_facts(data: RunData) -> list[tuple[str, str, str]]:
-    rate, starts = per_second(len(data.results), data), mean([r.starts for r in data.points()])
+    rate, starts = per_second(len(data.results), data), starts_each(data)
     planned = f"of {data.planned():,}" if data.planned() != len(data.points()) else ""
     again = f"{coverage.second_crashes(data):,} trials struck again"
     return [

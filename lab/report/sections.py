@@ -9,8 +9,7 @@ from lab.plan.points import is_draw
 from lab.report import coverage, legs
 from lab.report.document import SYMBOLS, Cell, Curves, Failure, Items, Lines, Ranges, Section, Table, Tone, row
 from lab.report.failures import anchor, failure, groups, note_kind, note_line
-from lab.report.numbers import mean, rates, restarts, up_ms, verdicts, waits, waits_ms
-from lab.report.statistics import Quantiles
+from lab.report.numbers import rates, restarts, starts_each, up_ms, verdicts, waits, waits_ms
 from lab.report.text import duration, flat, ident, percent, plural, some
 from lab.report.timeline import Timeline
 from lab.run.data import RunData
@@ -38,18 +37,20 @@ LEDGER = {
 
 Column = tuple[str, Callable[[RunData, str], str]]  # its head, and what is said of each layer
 
+
+def _up(data: RunData, storage: str) -> str:
+    """`41 / 63 / 118 ms`; `none seen` if there are none."""
+    found = up_ms(data, storage)
+    return f"{found.p50:,.0f} / {found.p95:,.0f} / {found.max:,.0f} ms" if found else "none seen"
+
+
 OPERATIONS: Column = ("operations", lambda data, s: f"{sum(r.operations for r in data.points(s)):,}")
 KILLS: Column = ("kills", lambda data, s: f"{coverage.kills(data, s):,}")
-RESTARTS: Column = ("restarts", lambda data, s: f"{restarts(data.points(s)):,}")
-STARTS: Column = ("starts", lambda data, s: f"{mean([r.starts for r in data.points(s)]):.1f}")
+RESTARTS: Column = ("restarts", lambda data, s: f"{restarts(data, s):,}")
+STARTS: Column = ("starts", lambda data, s: f"{starts_each(data, s):.1f}")
 FIRST_POINTS: Column = ("first points", lambda data, s: f"{coverage.first_points(data, s):,} of {data.points_known:,}")
-RECOVERY: Column = ("recovery p50/p95/max", lambda data, s: times(up_ms(data, s)))
-UP: Column = ("start to up p50/p95/max", lambda data, s: times(up_ms(data, s)))
-
-
-def times(found: Quantiles | None) -> str:
-    """`41 / 63 / 118 ms`; `none seen` if there are none."""
-    return f"{found.p50:,.0f} / {found.p95:,.0f} / {found.max:,.0f} ms" if found else "none seen"
+RECOVERY: Column = ("recovery p50/p95/max", _up)
+UP: Column = ("start to up p50/p95/max", _up)
 
 
 def layers(*columns: Column) -> Callable[[RunData], Section]:
@@ -171,10 +172,10 @@ def cells(data: RunData) -> Section:
         return Section("Cells", ())
     rows = []
     before = ""
-    for folded in legs.folded(data):
-        name = "" if folded.cell == before else folded.cell
-        rows.append(row(name, folded.layer, *(_leg(data, outcome) for outcome in folded.outcomes)))
-        before = folded.cell
+    for found in legs.rows(data, fold=True):
+        name = "" if found.cell == before else found.cell
+        rows.append(row(name, found.layer, *(_leg(data, outcome) for outcome in found.outcomes)))
+        before = found.cell
     refused = [f"{what}: {reason}" for reason, what in legs.refusals(data).items()]
     words = Table(["cell", "layer", *legs.modes(data)], rows, left=2)
     why = (Items(refused, legs.NOT_OFFERED),) if refused else ()
