@@ -145,13 +145,13 @@ def _layers_of_legs(data: RunData) -> list[str]:
         [leg.cell, leg.journal_mode, *_marked([found[leg.cell, leg.journal_mode, s] for s in data.storages])]
         for leg in legs.shown(data)
     ]
-    return _lines(["cell", "mode", *data.storages], rows)
+    return in_parts([["cell", "mode", *data.storages], *rows], left=2) if rows else []
 
 
 def _modes_of_cells(data: RunData) -> list[str]:
     """Each cell on each layer, its words in the journal modes."""
     rows = [[row.cell, row.layer, *_marked(row.outcomes)] for row in legs.rows(data)]
-    return _lines(["cell", "layer", *legs.modes(data)], rows)
+    return in_parts([["cell", "layer", *legs.modes(data)], *rows], left=2) if rows else []
 
 
 def _legs_of_runs(first: RunData, second: RunData, storage: str) -> list[str]:
@@ -159,7 +159,7 @@ def _legs_of_runs(first: RunData, second: RunData, storage: str) -> list[str]:
     found = [legs.outcomes(data) for data in (first, second)]
     either = dict.fromkeys((leg.cell, leg.journal_mode) for data in (first, second) for leg in legs.shown(data))
     rows = [[cell, mode, *_marked([of.get((cell, mode, storage)) for of in found])] for cell, mode in either]
-    return _lines(["cell", "mode", f"{storage} A", f"{storage} B"], rows)
+    return in_parts([["cell", "mode", f"{storage} A", f"{storage} B"], *rows], left=2) if rows else []
 
 
 def _marked(outcomes: Sequence[legs.Outcome | None]) -> list[str]:
@@ -167,7 +167,3 @@ def _marked(outcomes: Sequence[legs.Outcome | None]) -> list[str]:
     words = [outcome.word if outcome else legs.NO_LEG for outcome in outcomes]
     verdicts_of = [word for word in words if word in list(Word)]
     return [f"≠ {word}" if word in verdicts_of and word != verdicts_of[0] else word for word in words]
-
-
-def _lines(head: list[str], rows: list[list[str]]) -> list[str]:
-    return [line for part in in_parts([head, *rows], left=2) for line in (*part, "")][:-1] if rows else []

@@ -27,18 +27,12 @@ FILES: dict[str, Callable[[Document], str]] = {
 
 def finish(record: Record, report: Report, say: Callable[[str], None]) -> int:
     """Write the report of a finished or partial run, say its end, and return the command's exit code."""
-    made = write_reports(record, report)
-    say(text.render(made, record.path / "report.html"))
-    return made.headline.exit_code
-
-
-def write_reports(record: Record, report: Report) -> Document:
-    """summary.json, report.html, junit.xml and summary.md in the run's folder."""
     data = load(record)
     made = document(data, report, dict(_pictures(record, data)))
     for name, render in FILES.items():
         record.write_bytes(name, render(made).encode())
-    return made
+    say(text.render(made, record.path / "report.html"))
+    return made.headline.exit_code
 
 
 def _pictures(record: Record, data: RunData) -> Iterator[tuple[int, Timeline]]:
