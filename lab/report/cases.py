@@ -6,7 +6,6 @@ A CI system that reads nothing but these must not see green where `lab` exits wi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 from lab.model import RECOVERS, Kind, Result, Trial, Word
 from lab.report import coverage, legs
@@ -35,7 +34,7 @@ def _trial(data: RunData, result: Result) -> Case:
         noted = f"note: {one_line(result.verdict.why or title(data, result))}" if word is Word.NOTE else ""
         return Case(name, result.took_s, body=noted)
     message = f"{word}: {result.verdict.property or one_line(result.verdict.why) or 'no reason recorded'}"
-    return Case(name, result.took_s, _outcome(word), word, message, _body(data, [result]))
+    return _red(data, name, result.took_s, [result], message)
 
 
 def _name(data: RunData, trial: Trial) -> str:
@@ -46,14 +45,11 @@ def _name(data: RunData, trial: Trial) -> str:
     return f"{ident(trial)} {kind}{of_leg}{place(trial)} ({of_workload}{trial.faults})"
 
 
-def _outcome(word: Word) -> Literal["failure", "error"]:
+def _red(data: RunData, name: str, took_s: float, red: Sequence[Result], message: str) -> Case:
     """What JUnit calls a failure is a broken assertion; an error is a test that could not say."""
-    return "failure" if word is Word.VIOLATION else "error"
-
-
-def _body(data: RunData, red: Sequence[Result]) -> str:
+    word = red[0].verdict.word
     blocks = ("\n".join(f"{label}: {line}" for label, line in details(data, result)) for result in red[:SHOWN])
-    return "\n\n".join(blocks)
+    return Case(name, took_s, "failure" if word is Word.VIOLATION else "error", word, message, "\n\n".join(blocks))
 
 
 def property_cases(data: RunData, storage: str) -> Sequence[Case]:
@@ -61,20 +57,18 @@ def property_cases(data: RunData, storage: str) -> Sequence[Case]:
     mine = data.points(storage)
     red = [r for r in data.failures if r.trial.storage == storage]
     took = sum(r.took_s for r in mine)
+    notes = "\n".join([note_line(r, note) for r in mine for note in r.verdict.notes][:SHOWN])
+    violations = [r for r in red if r.verdict.word is Word.VIOLATION]
     cases = []
     for name in dict.fromkeys((*data.promises, *data.audits, RECOVERS)):
-        broke = [r for r in red if r.verdict.word is Word.VIOLATION and name in (r.verdict.property, *r.verdict.broken)]
-        cases.append(_over(f"{name} in {plural(len(mine), 'trial')}", took, data, broke))
-    ended = _over("every trial ran to its end", took, data, [r for r in red if r.verdict.word is not Word.VIOLATION])
-    notes = [note_line(r, note) for r in mine for note in r.verdict.notes]
-    return [*cases, ended if ended.outcome != "passed" else Case(ended.name, took, body="\n".join(notes[:SHOWN]))]
+        broke = [r for r in violations if name in (r.verdict.property, *r.verdict.broken)]
+        cases.append(_over(data, f"{name} in {plural(len(mine), 'trial')}", took, broke))
+    stopped = [r for r in red if r.verdict.word is not Word.VIOLATION]
+    return [*cases, _over(data, "every trial ran to its end", took, stopped, notes)]
 
 
-def _over(name: str, took_s: float, data: RunData, broke: Sequence[Result]) -> Case:
-    if not broke:
-        return Case(name, took_s)
-    word = broke[0].verdict.word
-    return Case(name, took_s, _outcome(word), word, finding_line(broke[0]), _body(data, broke))
+def _over(data: RunData, name: str, took_s: float, red: Sequence[Result], notes: str = "") -> Case:
+    return _red(data, name, took_s, red, finding_line(red[0])) if red else Case(name, took_s, body=notes)
 
 
 def canary_suite(data: RunData) -> Suite:

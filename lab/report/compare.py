@@ -99,33 +99,32 @@ def _times(found: Sequence[Quantiles | None], name: str) -> list[str]:
     return cells
 
 
-def _by_key(data: RunData, storage: str) -> dict[Key, Result]:
-    return {(workload_of(r.trial) or 0, r.trial.kills, r.trial.faults): r for r in data.points(storage)}
-
-
 def _differing(columns: Sequence[Column]) -> list[str]:
     """The points that more than one column tried and that ended differently; reds first."""
     if len(columns) < 2:
         return []
-    tried = [(name, _by_key(data, storage)) for name, data, storage in columns]
-    shared = {key for _, results in tried for key in results if sum(key in other for _, other in tried) > 1}
-    found = []
-    for key in sorted(shared, key=_order):
-        ended = [(name, results[key]) for name, results in tried if key in results]
-        words = {result.verdict.word for _, result in ended}
-        if len(words) > 1:
-            found.append((words <= GREEN, ended))
-    found.sort(key=lambda entry: entry[0])
-    names = ", ".join(name for name, _ in tried)
+    tried: dict[Key, dict[str, Result]] = {}
+    for name, data, storage in columns:
+        for result in data.points(storage):
+            key = (workload_of(result.trial) or 0, result.trial.kills, result.trial.faults)
+            tried.setdefault(key, {})[name] = result
+    shared = [tried[key] for key in sorted(tried, key=_order) if len(tried[key]) > 1]
+    found = [ended for ended in shared if len(_words(ended)) > 1]
+    found.sort(key=lambda ended: _words(ended) <= GREEN)
+    names = ", ".join(name for name, _, _ in columns)
     count = f"{plural(len(shared), 'point')} tried on more than one of {names}: {len(found):,} ended differently"
     lines = labelled("points", count)
-    for _, ended in found[:LISTED]:
-        words_of = ", ".join(f"{name} {result.verdict.word}" for name, result in ended)
-        trial = ended[0][1].trial
+    for ended in found[:LISTED]:
+        words_of = ", ".join(f"{name} {result.verdict.word}" for name, result in ended.items())
+        trial = next(iter(ended.values())).trial
         leg = columns[0][1].leg(trial)
         about = leg.name if leg else f"workload {workload_of(trial)}"
         lines += labelled("≠", one_line(f"{place(trial)} ({about}): {words_of}"))
     return lines + (labelled("", f"and {len(found) - LISTED:,} more") if len(found) > LISTED else [])
+
+
+def _words(ended: dict[str, Result]) -> set[Word]:
+    return {result.verdict.word for result in ended.values()}
 
 
 def _order(key: Key) -> tuple[int, list[tuple[int, str, int]], str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterator, Sequence
 
@@ -28,8 +29,7 @@ def render(document: Document) -> str:
 
 def escape(text: str) -> str:
     """On one line, with nothing in it that Markdown or HTML would take for its own."""
-    plain = one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return re.sub(r"([\\`*_\[\]|#~])", r"\\\1", plain)
+    return re.sub(r"([\\`*_\[\]|#~])", r"\\\1", html.escape(one_line(text), quote=False))
 
 
 def _section(section: Section) -> Iterator[str]:
