@@ -7,7 +7,7 @@ from collections.abc import Callable
 from lab.engine.errors import LabError, UsageError
 from lab.report.compare import compare as compare_runs
 from lab.report.document import Report
-from lab.report.trial import UnknownTrial, show_run, show_trial
+from lab.report.trial import show_run, show_trial
 from lab.run.load import load
 from lab.run.record import RUNS, Record
 from lab.text import visible
@@ -24,10 +24,7 @@ def show(run: str | None, trial: int | None, report_of: Callable[[Record], Repor
     if trial is None:
         return show_run(data, report_of(record), everything=everything)
     folder = next((r.evidence for r in data.results if r.trial.ident == trial), None)
-    try:
-        return show_trial(data, trial, record.evidence(folder)[0] if folder else None)
-    except UnknownTrial as error:
-        raise UsageError(str(error), f"`lab show {data.run} --all` lists them.") from error
+    return show_trial(data, trial, record.evidence(folder)[0] if folder else None)
 
 
 def compare(run: str, other: str | None) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
+from lab.engine.errors import UsageError
 from lab.model import Evidence, Finding, Hit, Json, Kind, Look, Op, Process, Result, Scenario, Trial, Word
 from lab.report.document import Report
 from lab.report.failures import about, details, failure, note_line, said_of, setting, struck_at, title, where
@@ -21,12 +20,6 @@ HISTORY_SHOWN = 60  # records, the last ones: what a kill cut or followed; histo
 LOG_LINES = 15
 LOG_WORDS = ("error", "exception", "panic", "fatal", "assert")  # of the line that a stack is about
 STILL_MS = 100  # a shorter stall of the machine is its ordinary business
-
-
-class UnknownTrial(Exception):
-    def __init__(self, run: str, wanted: int, numbers: Collection[int]) -> None:
-        known = f"its trials are {min(numbers):04d} to {max(numbers):04d}" if numbers else "it has no trial yet"
-        super().__init__(f"run {run} has no trial {wanted:04d}; {known}")
 
 
 # A run.
@@ -62,12 +55,15 @@ def trial_line(result: Result, done: str = "") -> str:
 
 
 def show_trial(data: RunData, wanted: int, evidence: Evidence | None = None) -> str:
-    """One trial, whole if its evidence was kept whole and is given. Raises UnknownTrial."""
+    """One trial, whole if its evidence was kept whole and is given. Raises UsageError if there is no such trial."""
     result = next((r for r in data.results if r.trial.ident == wanted), None)
     if result is None:
         trial = next((t for t in data.trials if t.ident == wanted), None)
         if trial is None:
-            raise UnknownTrial(data.run, wanted, [t.ident for t in (*data.trials, *(r.trial for r in data.results))])
+            numbers = [t.ident for t in (*data.trials, *(r.trial for r in data.results))]
+            known = f"its trials are {min(numbers):04d} to {max(numbers):04d}" if numbers else "it has no trial yet"
+            todo = f"`lab show {data.run} --all` lists them."
+            raise UsageError(f"run {data.run} has no trial {wanted:04d}; {known}", todo)
         return "\n".join([*_head(trial, "has not run yet"), *labelled("finish", f"lab resume {data.run}")]) + "\n"
     lines = [*_result(data, result), "", *_counts(result)]
     if evidence is None:
