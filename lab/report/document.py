@@ -97,7 +97,8 @@ class Section:
     blocks: Sequence[Block]
     lead: str = ""  # a sentence below the title: of a page only
     brief: bool = True  # on a terminal and in Markdown too, not on the page alone
-    urgent: str = ""  # why a person must see it: first on a page, last on a terminal, which it heads there
+    urgent: bool = False  # a person must see it: first on a page, last on a terminal
+    heading: str = ""  # of an urgent one on a terminal
 
 
 @dataclass(frozen=True)

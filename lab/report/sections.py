@@ -201,7 +201,7 @@ def red_trials(data: RunData, pictures: Mapping[int, Timeline]) -> Section:
     if len(found) > FAILURES_SHOWN:
         blocks.append(Items((f"and {plural(len(found) - FAILURES_SHOWN, 'more kind')}: lab show {data.run}",)))
     lead = "The first of each kind, worst first; `replay` repeats exactly that trial."
-    return Section("Red trials", blocks, lead, urgent="red")
+    return Section("Red trials", blocks, lead, urgent=True)
 
 
 def unpromised(data: RunData) -> Section:
@@ -218,7 +218,7 @@ def unpromised(data: RunData) -> Section:
         entries[NOTES_SHOWN:] = [f"and {plural(len(entries) - NOTES_SHOWN, 'more kind')} of loss"]
     blocks += [Items(entries, "note")] if entries else []
     lead = "Not red: nobody promised to prevent them. The first of each kind."
-    return Section("Unpromised losses", blocks, lead, urgent="notes")
+    return Section("Unpromised losses", blocks, lead, urgent=True)
 
 
 def not_enough(data: RunData, gaps: Sequence[str]) -> Section:
@@ -232,8 +232,8 @@ def not_enough(data: RunData, gaps: Sequence[str]) -> Section:
     blocks += [Items([*map(one_line, missed)], "uncaught")] if missed else []
     lead = "Whatever the verdicts say, this run proves too little while any of these stands."
     words = [word for word, there in (("NO-WORK", gaps), ("CANARY MISSED", missed)) if there]
-    why = f"{' · '.join(words)}  the run proves too little, whatever its verdicts say"
-    return Section("Not enough evidence", blocks, lead, urgent=why)
+    heading = f"{' · '.join(words)}  the run proves too little, whatever its verdicts say"
+    return Section("Not enough evidence", blocks, lead, urgent=True, heading=heading)
 
 
 # What a page has room for.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lab.engine.errors import UsageError
-from lab.model import Evidence, Finding, Hit, Json, Kind, Look, Op, Process, Result, Scenario, Trial, Word
+from lab.model import Evidence, Hit, Json, Kind, Look, Op, Process, Result, Scenario, Trial, Word
 from lab.report.document import Report
 from lab.report.failures import about, details, failure, note_line, said_of, setting, struck_at, title, where
 from lab.report.render import text
@@ -154,17 +154,13 @@ def last_words(log: str) -> list[str]:
 def _look(look: Look) -> list[str]:
     lines = [f"look {look.name} (process {look.process})"]
     for name, finding in look.properties.items():
-        found = "differs" if finding.differs else f"{finding.facts:,} ok" if finding.facts else "no fact"
-        lines += labelled(found, f"{name}{_difference(finding)}", indent=2)
+        if fact := finding.differs:
+            why = f" ({one_line(fact.why)})" if fact.why else ""
+            said = f"{value(fact.fact)}: expected {value(fact.expected)}, found {value(fact.found)}{why}"
+            lines += labelled("differs", f"{name}: {one_line(said, 600)}", indent=2)
+        else:
+            lines += labelled(f"{finding.facts:,} ok" if finding.facts else "no fact", name, indent=2)
     return lines
-
-
-def _difference(finding: Finding) -> str:
-    if finding.differs is None:
-        return ""
-    fact = finding.differs
-    why = f" ({one_line(fact.why)})" if fact.why else ""
-    return one_line(f": {value(fact.fact)}: expected {value(fact.expected)}, found {value(fact.found)}{why}", 600)
 
 
 # What was sent and answered, life by life.

@@ -25,9 +25,10 @@ def render(document: Document, report: Path | None = None, *, everything: bool =
         lines += labelled("report", str(report))
     urgent = [section for section in document.sections if section.urgent]
     for section in urgent:
-        lines += ["", *([section.urgent] if " " in section.urgent else []), *_section(section)]
+        lines += ["", *([section.heading] if section.heading else []), *_section(section)]
+    if urgent:
+        lines.append("")
     final = document.headline
-    lines += [""] if urgent else []
     return "\n".join([*lines[1:], *labelled(final.word, final.sentence, width=max(LABEL, len(final.word) + 2))]) + "\n"
 
 
