@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from lab.model import RECOVERS, Kind, Result, Trial, Word
 from lab.report import coverage, legs
-from lab.report.document import Case, Headline, Suite
+from lab.report.document import Case, Headline
 from lab.report.failures import details, finding_line, note_line, place, title
 from lab.report.text import ident, plural
 from lab.run.data import GREEN, RunData, workload_of
@@ -71,7 +71,7 @@ def _over(data: RunData, name: str, took_s: float, red: Sequence[Result], notes:
     return _red(data, name, took_s, red, finding_line(red[0])) if red else Case(name, took_s, body=notes)
 
 
-def canary_suite(data: RunData) -> Suite:
+def canary_cases(data: RunData) -> Sequence[Case]:
     cases = []
     for canary in coverage.canaries(data):
         took = sum(r.took_s for r in canary.tries)
@@ -83,10 +83,9 @@ def canary_suite(data: RunData) -> Suite:
             tries = plural(len(canary.tries), "try", "tries")
             missed = f"planted bug not caught by {canary.bug.property} in {tries}"
             cases.append(Case(canary.name, took, "failure", "canary missed", missed, canary.bug.meaning))
-    return Suite(f"{data.campaign}.canaries", cases)
+    return cases
 
 
-def evidence_suite(data: RunData, headline: Headline, gaps: Sequence[str]) -> Suite:
+def evidence_case(headline: Headline, gaps: Sequence[str]) -> Case:
     name = "the run has seen what it must"
-    case = Case(name, 0.0, "error", "NO-WORK", headline.sentence, "\n".join(gaps)) if gaps else Case(name)
-    return Suite(f"{data.campaign}.evidence", (case,))
+    return Case(name, 0.0, "error", "NO-WORK", headline.sentence, "\n".join(gaps)) if gaps else Case(name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lab.report import coverage, sections
-from lab.report.cases import canary_suite, evidence_suite, property_cases, trial_cases
+from lab.report.cases import canary_cases, evidence_case, property_cases, trial_cases
 from lab.report.document import Document, Report, Section, Suite
 from lab.report.headline import gaps, headline
 from lab.report.legs import idle_legs
@@ -139,7 +139,8 @@ def document(data: RunData, report: Report, pictures: Mapping[int, Timeline] = {
     final, lacking = headline(data, report), gaps(data, report.owes)
     found: list[Section] = [of(data) for of in report.sections]
     found += [sections.red_trials(data, pictures), sections.unpromised(data), sections.not_enough(data, lacking)]
-    suites = [Suite(f"{data.campaign}.{storage}", report.cases(data, storage)) for storage in data.storages]
+    tests = [(storage, report.cases(data, storage)) for storage in data.storages]
+    tests += [("canaries", canary_cases(data)), ("evidence", [evidence_case(final, lacking)])]
     return Document(
         run=data.run,
         campaign=data.campaign,
@@ -150,7 +151,7 @@ def document(data: RunData, report: Report, pictures: Mapping[int, Timeline] = {
         facts=report.facts(data),
         about=_about(data),
         sections=[section for section in found if section.blocks],
-        suites=[*suites, canary_suite(data), evidence_suite(data, final, lacking)],
+        suites=[Suite(f"{data.campaign}.{name}", cases) for name, cases in tests],
         numbers=numbers(data, final, lacking),
     )
 
