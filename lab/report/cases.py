@@ -24,8 +24,9 @@ def trial_cases(data: RunData, storage: str) -> Sequence[Case]:
     left = [t for t in coverage.unfinished(data) if t.kind is not Kind.CANARY and t.storage == storage]
     cases = [_trial(data, result) for result in finished]
     cases += [Case(_name(data, t), outcome="skipped", message="the run ended before this trial") for t in left]
-    refused = [leg for leg in legs.shown(data) if not leg.offered]
-    return cases + [Case(leg.name, outcome="skipped", message=f"{legs.NOT_OFFERED}: {leg.reason}") for leg in refused]
+    for leg in legs.refused(data):
+        cases.append(Case(leg.name, outcome="skipped", message=f"{legs.NOT_OFFERED}: {leg.reason}"))
+    return cases
 
 
 def _trial(data: RunData, result: Result) -> Case:

@@ -96,12 +96,15 @@ def rows(data: RunData, *, fold: bool = False) -> list[Row]:
     return table
 
 
+def refused(data: RunData) -> tuple[LegInfo, ...]:
+    return tuple(leg for leg in shown(data) if not leg.offered)
+
+
 def refusals(data: RunData) -> dict[str, str]:
     """Reason -> what is not offered for it: `delete, off in 6 cells`."""
     grouped: dict[str, list[LegInfo]] = {}
-    for leg in shown(data):
-        if not leg.offered:
-            grouped.setdefault(leg.reason, []).append(leg)
+    for leg in refused(data):
+        grouped.setdefault(leg.reason, []).append(leg)
     return {reason: _together(legs) for reason, legs in grouped.items()}
 
 

@@ -24,7 +24,7 @@ def numbers(data: RunData, headline: Headline, gaps: Sequence[str]) -> Json:
     points, planted = data.points(), coverage.canaries(data)
     bounds = {storage: coverage.bound(data, storage) for storage in data.storages}
     times = {storage: up_ms(data, storage) for storage in data.storages}
-    operations_per_second, kills_per_second = rates(data)
+    trials_per_second, operations_per_second, kills_per_second = rates(data)
     return {
         "format": FORMAT,
         "run": data.run,
@@ -47,7 +47,7 @@ def numbers(data: RunData, headline: Headline, gaps: Sequence[str]) -> Json:
         "kills_by_kind": coverage.kinds(data),
         "operations": sum(r.operations for r in points),
         "restarts": restarts(data),
-        "trials_per_second": per_second(len(data.results), data),
+        "trials_per_second": trials_per_second,
         "operations_per_second": operations_per_second,
         "kills_per_second": kills_per_second,
         "container_starts_per_trial": starts_each(data),
@@ -60,7 +60,7 @@ def numbers(data: RunData, headline: Headline, gaps: Sequence[str]) -> Json:
         "points": {"known": data.points_known, "tried": {s: coverage.first_points(data, s) for s in data.storages}},
         "bound": {storage: found and asdict(found) for storage, found in bounds.items()},
         "up_ms": {storage: found and asdict(found) for storage, found in times.items()},
-        "waits_ms": {op: waits(ranked) for op, ranked in waits_ms(data).items()},
+        "waits_ms": waits_ms(data),
         "facts": coverage.facts(data),
         "notes": _notes(data),
         "ledger": coverage.ledger_totals(data) if data.has_ledger else {},
@@ -73,9 +73,7 @@ def numbers(data: RunData, headline: Headline, gaps: Sequence[str]) -> Json:
         "corpus": sum(r.trial.drawn == "corpus" for r in points),
         "cells": _cells(data),
         "not_offered": [
-            {"cell": leg.cell, "journal_mode": leg.journal_mode, "reason": leg.reason}
-            for leg in legs.shown(data)
-            if not leg.offered
+            {"cell": leg.cell, "journal_mode": leg.journal_mode, "reason": leg.reason} for leg in legs.refused(data)
         ],
     }
 
@@ -101,19 +99,18 @@ def up_ms(data: RunData, storage: str) -> Quantiles | None:
     return quantiles([ms for r in data.judged(storage) for ms in r.up_ms])
 
 
-def waits_ms(data: RunData) -> dict[str, list[float]]:
-    """Operation of the clients -> every wait for an answer, sorted."""
+def waits_ms(data: RunData) -> dict[str, dict[str, float]]:
+    """Operation of the clients -> how many waits for an answer, and their quantiles, each a value that was measured."""
     found: dict[str, list[float]] = {}
     for result in data.points():
         for op, waited in result.waits_ms.items():
             found.setdefault(op, []).extend(waited)
-    return {op: sorted(waited) for op, waited in sorted(found.items()) if waited}
-
-
-def waits(ranked: Sequence[float]) -> dict[str, float]:
-    """Of sorted waits; each a value that was measured (nearest rank)."""
-    p50, p95, p99 = (nearest_rank(ranked, share) for share in (0.50, 0.95, 0.99))
-    return {"count": len(ranked), "p50": p50, "p95": p95, "p99": p99, "max": ranked[-1]}
+    ranked = {op: sorted(waited) for op, waited in sorted(found.items()) if waited}
+    shares = {"p50": 0.50, "p95": 0.95, "p99": 0.99, "max": 1.0}
+    return {
+        op: {"count": len(waits), **{name: nearest_rank(waits, share) for name, share in shares.items()}}
+        for op, waits in ranked.items()
+    }
 
 
 def _notes(data: RunData) -> dict[str, int]:
@@ -126,14 +123,14 @@ def _notes(data: RunData) -> dict[str, int]:
     return dict(found.most_common())
 
 
-def per_second(count: int, data: RunData) -> float:
-    return round(count / data.took_s, 3) if data.took_s > 0 else 0.0
+def rates(data: RunData) -> tuple[float, float, float]:
+    """Trials, operations and kills a second, canaries and probes too."""
 
+    def per_second(count: int) -> float:
+        return round(count / data.took_s, 3) if data.took_s > 0 else 0.0
 
-def rates(data: RunData) -> tuple[float, float]:
-    """Operations and kills a second, of all trials, canaries and probes too."""
     operations, kills = sum(r.operations for r in data.results), sum(len(r.hits) for r in data.results)
-    return per_second(operations, data), per_second(kills, data)
+    return per_second(len(data.results)), per_second(operations), per_second(kills)
 
 
 def _cells(data: RunData) -> dict[str, dict[str, dict[str, str]]]:

@@ -12,7 +12,7 @@ from lab.report.cases import canary_cases, evidence_case, property_cases, trial_
 from lab.report.document import Document, Report, Section, Suite
 from lab.report.headline import gaps, headline
 from lab.report.legs import idle_legs
-from lab.report.numbers import numbers, per_second, rates, starts_each
+from lab.report.numbers import numbers, rates, starts_each
 from lab.report.text import plural
 from lab.report.timeline import Timeline
 from lab.run.data import RunData
@@ -28,7 +28,7 @@ def operations_and_kills(data: RunData) -> str:
 
 
 def _plan_facts(data: RunData) -> list[tuple[str, str, str]]:
-    rate, starts = per_second(len(data.results), data), starts_each(data)
+    rate, _, _ = rates(data)
     planned = f"of {data.planned():,}" if data.planned() != len(data.points()) else ""
     again = f"{coverage.second_crashes(data):,} trials struck again"
     return [
@@ -36,12 +36,12 @@ def _plan_facts(data: RunData) -> list[tuple[str, str, str]]:
         ("real kills", f"{coverage.kills(data):,}", again),
         ("hooks, on every layer", f"{coverage.covered_everywhere(data):,}", f"of {data.expected_hooks:,}"),
         _canary_fact(data),
-        ("trials per second", f"{rate:.1f}", f"{starts:.1f} starts each"),
+        ("trials per second", f"{rate:.1f}", f"{starts_each(data):.1f} starts each"),
     ]
 
 
 def _client_facts(data: RunData) -> list[tuple[str, str, str]]:
-    operations, kills = rates(data)
+    _, operations, kills = rates(data)
     return [
         ("trials", f"{len(data.points()):,}", ""),
         ("operations", f"{sum(r.operations for r in data.points()):,}", f"{operations:.1f} a second"),

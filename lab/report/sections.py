@@ -9,7 +9,7 @@ from lab.plan.points import is_draw
 from lab.report import coverage, legs
 from lab.report.document import SYMBOLS, Cell, Curves, Failure, Items, Lines, Ranges, Section, Table, Tone, row
 from lab.report.failures import anchor, failure, groups, note_kind, note_line
-from lab.report.numbers import rates, restarts, starts_each, up_ms, verdicts, waits, waits_ms
+from lab.report.numbers import rates, restarts, starts_each, up_ms, verdicts, waits_ms
 from lab.report.text import duration, flat, ident, percent, plural, some
 from lab.report.timeline import Timeline
 from lab.run.data import RunData
@@ -149,7 +149,7 @@ def bound_line(data: RunData) -> tuple[str, str]:
 
 
 def rate_line(data: RunData) -> tuple[str, str]:
-    operations, kills = rates(data)
+    _, operations, kills = rates(data)
     until = f", asked for {data.bounds}" if data.bounds and str(data.bounds) else ""
     return "rate", f"{operations:.1f} operations and {kills:.2f} kills a second, for {duration(data.took_s)}{until}"
 
@@ -249,7 +249,7 @@ def recovery_times(data: RunData) -> Section:
 
 
 def wait_times(data: RunData) -> Section:
-    found = {op: waits(ranked) for op, ranked in waits_ms(data).items()}
+    found = waits_ms(data)
     names = ("p50", "p95", "p99", "max")
     limit = _answer_ms(data)
     rows = [
