@@ -5,7 +5,7 @@ from __future__ import annotations
 from lab.campaigns.base import campaign_of
 from lab.engine.errors import LabError, UsageError
 from lab.report.compare import compare as compare_runs
-from lab.report.trial import UnknownTrial, show_run, show_trial
+from lab.report.trial import show_run, show_trial
 from lab.run.load import load
 from lab.run.record import RUNS, Record
 from lab.text import visible
@@ -22,10 +22,7 @@ def show(run: str | None, trial: int | None, *, everything: bool = False) -> str
     if trial is None:
         return show_run(data, campaign_of(record).report, everything=everything)
     folder = next((r.evidence for r in data.results if r.trial.ident == trial), None)
-    try:
-        return show_trial(data, trial, record.evidence(folder)[0] if folder else None)
-    except UnknownTrial as error:
-        raise UsageError(str(error), f"`lab show {data.run} --all` lists them.") from error
+    return show_trial(data, trial, record.evidence(folder)[0] if folder else None)
 
 
 def compare(run: str, other: str | None) -> str:

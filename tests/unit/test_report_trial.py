@@ -11,9 +11,10 @@ from report_data import DIFFERS, green, green_results, point_result, replaced, r
 from report_evidence import by_clients, of_itself
 from report_views import flat
 
+from lab.engine.errors import UsageError
 from lab.model import Evidence, Failure, Finding, Look, Process, Word
 from lab.report.text import WIDTH
-from lab.report.trial import HISTORY_SHOWN, LOG_LINES, UnknownTrial, last_words, show_trial
+from lab.report.trial import HISTORY_SHOWN, LOG_LINES, last_words, show_trial
 
 BROKEN = run_of(replaced(green_results(), point_result(12, "ext4", Word.VIOLATION)))
 DRIVEN = clients.run_of([*clients.green(6), clients.result(7, Word.VIOLATION), clients.noted(8), clients.canary(20)])
@@ -70,10 +71,10 @@ def test_a_trial_in_brief_says_that_it_is_in_brief_and_how_to_keep_it():
 def test_an_unknown_and_an_unfinished_trial_are_told_apart():
     """A typo gets the range of numbers, an interrupted run gets the command that goes on."""
     data = dataclasses.replace(green(), results=tuple(green_results()[1:]))
-    with pytest.raises(UnknownTrial, match="no trial 9999; its trials are 0000 to 0302"):
+    with pytest.raises(UsageError, match="no trial 9999; its trials are 0000 to 0302"):
         show_trial(data, 9999)
     assert "lab resume" in show_trial(data, 0)
-    with pytest.raises(UnknownTrial, match="no trial 0001; it has no trial yet"):
+    with pytest.raises(UsageError, match="no trial 0001; it has no trial yet"):
         show_trial(clients.run_of([]), 1)
 
 
