@@ -127,9 +127,9 @@ def _words(ended: dict[str, Result]) -> set[Word]:
     return {result.verdict.word for result in ended.values()}
 
 
-def _order(key: Key) -> tuple[int, list[tuple[int, str, int]], str]:
+def _order(key: Key) -> tuple[int, list[tuple[int, str, int, int]], str]:
     workload, points, faults = key
-    return workload, [(p.life, p.hook, p.occurrence) for p in points], faults
+    return workload, [(p.life, p.hook, p.occurrence, p.after_ms) for p in points], faults
 
 
 # Legs: on the layers, in the journal modes, in two runs.
