@@ -200,7 +200,7 @@ def red_trials(data: RunData, pictures: Mapping[int, Timeline]) -> Section:
     blocks: list[Failure | Items] = [failure(data, group, pictures) for group in found[:FAILURES_SHOWN]]
     if len(found) > FAILURES_SHOWN:
         blocks.append(Items((f"and {plural(len(found) - FAILURES_SHOWN, 'more kind')}: lab show {data.run}",)))
-    lead = "The first of each kind, worst first; `replay` repeats exactly that trial."
+    lead = "The first of each kind, worst first; its replay line repeats exactly that trial."
     return Section("Red trials", blocks, lead, urgent=True)
 
 

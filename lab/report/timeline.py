@@ -76,9 +76,9 @@ def timeline(evidence: Evidence, verdict: Verdict) -> Timeline:
     operations = list(_clients(evidence, step) if by_clients else _own(evidence, seen))
     shown = [span for span in operations[:-OPERATIONS_SHOWN] if span.state == "broke"] + operations[-OPERATIONS_SHOWN:]
     spans = [*shown, *_lives(evidence, seen), *_looks(evidence), *_ledger(evidence, named)]
-    notes = [] if by_clients else ["operations have an order and no times: they are spread evenly over their process"]
+    notes = [] if by_clients else ["operations have an order and no times: spread evenly over their process"]
     if any(span.lane == "ledger" for span in spans):
-        notes.append("the ledger's records likewise, between two looks")
+        notes.append("the ledger's records have an order and no times: spread evenly between two looks")
     if len(operations) > len(shown):
         notes.append(f"{len(operations) - len(shown):,} earlier operations are not shown")
     return Timeline(
