@@ -173,11 +173,11 @@ def _history(evidence: Evidence, step: str) -> list[str]:
     else:
         answers = {r["id"]: r for r in evidence.history if r.get("event") in ("ok", "fail", "info")}
         lines = [(record, said) for record in evidence.history for said in _record(record, answers, step)]
-    hidden = [record for record, _ in lines[:-HISTORY_SHOWN] if not step or str(record.get("step")) != step]
-    skipped = set(map(id, hidden))
-    more = f", {len(hidden):,} of them in history.jsonl only" if hidden else ""
-    head = [f"history, {plural(len(lines), 'line')}{more}"] if lines else []
-    return head + [said for record, said in lines if id(record) not in skipped]
+    skipped = {id(record) for record, _ in lines[:-HISTORY_SHOWN] if not step or str(record.get("step")) != step}
+    shown = [said for record, said in lines if id(record) not in skipped]
+    hidden = len(lines) - len(shown)
+    more = f", {hidden:,} of them in history.jsonl only" if hidden else ""
+    return [f"history, {plural(len(lines), 'line')}{more}", *shown] if lines else []
 
 
 def _record(record: Json, answers: dict[int, Json], step: str) -> list[str]:
