@@ -13,12 +13,11 @@ from lab.report.script import arguments
 from lab.report.text import WIDTH, align, ends, ident, labelled, pairs, plural, value
 from lab.report.timeline import timeline
 from lab.run.data import GREEN, RunData
-from lab.text import one_line, visible
+from lab.text import last_words, one_line
 
 TRIALS_SHOWN = 20  # of a run's list, red ones first; `--all` lists every one
-HISTORY_SHOWN = 60  # records, the last ones: what a kill cut or followed; history.jsonl has them all
 LOG_LINES = 15
-LOG_WORDS = ("error", "exception", "panic", "fatal", "assert")  # of the line that a stack is about
+HISTORY_SHOWN = 60  # records, the last ones: what a kill cut or followed; history.jsonl has them all
 STILL_MS = 100  # a shorter stall of the machine is its ordinary business
 
 
@@ -138,17 +137,9 @@ def _process(process: Process) -> list[str]:
     mount = process.mount or "not seen from its /proc"
     for label, said in (("hook", f"armed {process.armed or 'none'}; hit {hit}"), ("end", end), ("mount", mount)):
         lines += labelled(label, one_line(said), indent=2)
-    return lines + [line for said in last_words(process.log) for line in labelled("log", said[:400], indent=2)]
-
-
-def last_words(log: str) -> list[str]:
-    """The end of what it printed, and before it the message of a stack that is longer than that."""
-    lines = [line.rstrip() for line in visible(log).splitlines() if line.strip()]
-    tail, before = lines[-LOG_LINES:], lines[:-LOG_LINES]
-    if any(word in line.lower() for line in tail for word in LOG_WORDS):
-        return tail
-    message = next((line for line in reversed(before) if any(word in line.lower() for word in LOG_WORDS)), None)
-    return [message, "…", *tail] if message else tail
+    return lines + [
+        line for said in last_words(process.log, LOG_LINES) for line in labelled("log", said[:400], indent=2)
+    ]
 
 
 def _look(look: Look) -> list[str]:
