@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lab.report.document import Block, Document, Failure, Items, Lines, Section, Table
-from lab.report.text import LABEL, ends, in_parts, labelled
+from lab.report.text import LABEL, align, ends, in_parts, labelled
 from lab.text import one_line, visible
 
 FAILURES_SHOWN = 10  # more scroll the first, which is the one to read, off the screen
@@ -50,7 +50,7 @@ def _block(block: Block) -> Iterator[str]:
         case Table():
             rows = [block.head, *([one_line(cell.text) for cell in row] for row in block.rows)]
             only_text = len(block.head) == block.left
-            yield from ("  ".join(row) for row in rows) if only_text else in_parts(rows, block.left)
+            yield from align(rows, block.left) if only_text else in_parts(rows, block.left)
         case Lines():
             width = max(LABEL, *(len(label) + 2 for label, _ in block.rows))
             for label, text in block.rows:
