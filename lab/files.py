@@ -132,7 +132,9 @@ class Folder:
     @contextlib.contextmanager
     def _parent(self, name: str, *, make: bool) -> Iterator[tuple[int, str]]:
         """The open folder that a name lies in, and its last part. Each part is opened from the one before."""
-        *folders, last = _parts(name)
+        *folders, last = parts = name.split("/")
+        if any(part in ("", ".", "..") for part in parts):
+            raise OSError(errno.EINVAL, "is no name below the folder")
         here = os.open(self.path, _FOLDER)
         try:
             for part in folders:
@@ -146,13 +148,6 @@ class Folder:
             yield here, last
         finally:
             os.close(here)
-
-
-def _parts(name: str) -> list[str]:
-    parts = name.split("/")
-    if any(part in ("", ".", "..") for part in parts):
-        raise OSError(errno.EINVAL, "is no name below the folder")
-    return parts
 
 
 def _whole(file: io.FileIO, limit_bytes: int) -> bytes:

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from lab.engine.errors import UsageError
+from lab.engine.host import Say
 from lab.model import Json, Result, Trial
 from lab.plan.points import Plan
 from lab.report.document import Report
@@ -17,8 +18,6 @@ from lab.run.record import Header, Record
 from lab.run.scheduler import Group, planned
 from lab.subject.spec import Subject
 from lab.trial.setting import Setting
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -41,9 +40,7 @@ class Inputs:
     """What a seed gives before anything runs. Pure data."""
 
     workloads: tuple[Json, ...] = ()  # that the subject drives itself through
-    preparing: Json | None = (
-        None  # worked to its end, it makes the state that every trial starts from; None: an empty one
-    )
+    preparing: Json | None = None  # worked to its end, it makes the state that trials start from; None: an empty one
     files: Mapping[str, Any] = field(default_factory=dict)  # name in the record → JSON: what the campaign reads again
 
 

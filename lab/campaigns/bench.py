@@ -16,10 +16,10 @@ from collections.abc import Callable
 from lab.campaigns.base import Request
 from lab.campaigns.matrix import MATRIX_CAMPAIGN
 from lab.campaigns.session import checked, interruptible
-from lab.campaigns.stage import build, new_stage
-from lab.engine.client import connect
+from lab.campaigns.stage import new_stage
 from lab.engine.container import Container, Mount, Spec
 from lab.engine.errors import LabError
+from lab.engine.host import Say
 from lab.engine.services import LABEL_ROLE, LABEL_RUN, SOCKETS, pool_volume
 from lab.engine.stream import LineParser
 from lab.model import ANSWER, CrashScript, Kind, Trial, Word
@@ -35,23 +35,17 @@ STARTS = 3  # containers of a trial with one crash
 WAIT_S = 30.0
 
 
-def measure(trials: int, workers: int, as_json: bool, say: Callable[[str], None]) -> None:
+def measure(trials: int, workers: int, as_json: bool, say: Say) -> None:
     """Print both rates and their ratio. Raises LabError if a trial does not pass: a rate of failures says nothing."""
     request = Request("matrix", MATRIX_CAMPAIGN.subject, 1, DEFAULT, workers, keep_evidence=False)
-    quiet: Callable[[str], None] = (lambda _: None) if as_json else say
+    quiet: Say = (lambda _: None) if as_json else say
     floor_s = lab_s = 0.0
     subject = checked(request)
     inputs = MATRIX_CAMPAIGN.inputs(subject, request)
-    with (
-        interruptible(quiet) as stop,
-        new_stage(
-            f"bench-{uuid.uuid4().hex[:8]}", request, subject, inputs, build(connect(), subject, stop, quiet), stop
-        ) as stage,
-    ):
+    run = f"bench-{uuid.uuid4().hex[:8]}"
+    with interruptible(quiet) as stop, new_stage(run, request, subject, inputs, stop, quiet) as stage:
         hits = stage.pool.all(range(len(inputs.workloads)), lambda worker, n: _points(worker, n, stage.setting))
-        planned = _spread(
-            [point for workload in sorted(hits, key=lambda w: w[0].workload) for point in workload], trials
-        )
+        planned = _spread([point for workload in hits for point in workload], trials)
         blocks = [planned[n::BLOCKS] for n in range(BLOCKS)]
         for block in blocks:
             floor_s += _timed(stage.pool, block, lambda worker, trial: _floor(worker, stage.services.images.base))

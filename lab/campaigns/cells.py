@@ -42,14 +42,14 @@ def census(planning: Planning, legs: Sequence[Leg]) -> dict[int, tuple[Hit, ...]
         legs = [leg_of(setting.subject.bug(request.bug), legs)]
     tasks = [(leg.workload, storage) for leg in legs if leg.workload is not None for storage in ends]
 
-    def take(worker: Worker, task: tuple[int, str]) -> tuple[int, tuple[Hit, ...]]:
+    def take(worker: Worker, task: tuple[int, str]) -> tuple[Hit, ...]:
         found = take_census(setting, worker, *task, None)
         if found.failure is not None:
             raise LabError(f"the census of workload {task[0]} on {task[1]} failed: {found.failure.what}")
-        return task[0], found.hits
+        return found.hits
 
     taken: dict[int, list[tuple[Hit, ...]]] = {}
-    for workload, hits in planning.pool.all(tasks, take):
+    for (workload, _), hits in zip(tasks, planning.pool.all(tasks, take), strict=True):
         taken.setdefault(workload, []).append(hits)
     for workload, pair in taken.items():
         refuse_if_different(f"workload {workload}", pair, ends)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -9,9 +10,9 @@ from typing import Any
 
 import click
 
-from lab.campaigns.base import Campaign, Inputs, Planning, Request, Say, Session, register
-from lab.campaigns.options import number
+from lab.campaigns.base import Campaign, Inputs, Planning, Request, Session, register
 from lab.codec import from_json, to_json
+from lab.engine.host import Say
 from lab.model import Result, Scenario, Trial, catches
 from lab.plan.plan_file import PlanFile, Seed, corpus_of, plan_of
 from lab.plan.points import Bounds, Plan
@@ -107,28 +108,16 @@ def shrink_failures(session: Session, pool: Pool, say: Say) -> None:
         say(f"shrink   trial {trial.ident}, {prop}: at most {seconds:.0f} s")
         found = shrunk(record.evidence(kept)[0], prop, session.setting, pool, seconds)
         script = reproducer.Script(found.scenario, trial.storage, prop, trial.bug, header.subject, header.run)
-        record.write(reproducer.how_path_of(trial.ident), reproducer.how(found))
-        record.write(reproducer.path_of(trial.ident), reproducer.to_json(script))
+        record.write(reproducer.how_path_of(trial.ident), found.how)
+        record.write(reproducer.path_of(trial.ident), script)
 
 
-OPTIONS = (
-    click.Option(
-        ["--minutes"],
-        type=click.FloatRange(0, 10_000, min_open=True),
-        callback=number,
-        help="How long.  [default: 2, or --trials]",
-    ),
-    click.Option(
-        ["--trials"], type=click.IntRange(1, 1_000_000), help="How many, canaries and old failures not counted."
-    ),
-    click.Option(
-        ["--shrink"],
-        default=120,
-        show_default=True,
-        type=click.IntRange(0, 86_400),
-        help="Seconds for each violation.",
-    ),
-)
+def _number(context: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
+    """A number that is one: no range keeps out nan."""
+    if value is not None and math.isnan(value):
+        raise click.BadParameter("is no number")
+    return value
+
 
 FUZZ_CAMPAIGN = register(
     Campaign(
@@ -136,7 +125,18 @@ FUZZ_CAMPAIGN = register(
         summary="Clients against a daemon that is killed again and again, every answer held against a model.",
         subject="muxd",
         driven_by="clients",
-        options=OPTIONS,
+        options=(
+            click.Option(
+                ["--minutes"],
+                type=click.FloatRange(0, 10_000, min_open=True),
+                callback=_number,
+                help="How long.  [default: 2, or --trials]",
+            ),
+            click.Option(
+                ["--trials"], type=click.IntRange(1, 1_000_000), help="How many, canaries and old failures not counted."
+            ),
+            click.Option(["--shrink"], default=120, type=click.IntRange(0, 86_400), help="Seconds for each violation."),
+        ),
         inputs=inputs,
         plan=plan,
         plan_line=plan_line,

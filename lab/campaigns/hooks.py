@@ -5,13 +5,12 @@ from __future__ import annotations
 import textwrap
 import uuid
 from collections import Counter
-from collections.abc import Callable
 
 from lab.campaigns.base import Planning, Request
 from lab.campaigns.matrix import MATRIX_CAMPAIGN, census
 from lab.campaigns.session import interruptible
-from lab.campaigns.stage import build, new_stage
-from lab.engine.client import connect
+from lab.campaigns.stage import new_stage
+from lab.engine.host import Say
 from lab.subject.load import load
 from lab.subject.spec import Subject
 
@@ -19,17 +18,16 @@ WIDTH = 100
 STORAGE = ("tmpfs",)  # the quickest; hooks do not depend on the layer, which every campaign's census shows
 
 
-def print_hooks(subject_name: str, seed: int, say: Callable[[str], None]) -> int:
+def print_hooks(subject_name: str, seed: int, say: Say) -> int:
     """Print it; 0 if every hook of the catalogue was reached. A hook that is not reached is an error of the census."""
     subject = load(subject_name)
     if subject.driven_by != MATRIX_CAMPAIGN.driven_by:
         return _print_names(subject, say)
     request = Request("matrix", subject_name, seed, STORAGE, workers=2, keep_evidence=False)
     inputs = MATRIX_CAMPAIGN.inputs(subject, request)
-    with interruptible(say) as stop:
-        tags = build(connect(), subject, stop, say)
-        with new_stage(f"hooks-{uuid.uuid4().hex[:8]}", request, subject, inputs, tags, stop) as stage:
-            found = census(Planning(request, inputs, stage.setting, stage.pool, say), exhaustive=False)
+    run = f"hooks-{uuid.uuid4().hex[:8]}"
+    with interruptible(say) as stop, new_stage(run, request, subject, inputs, stop, say) as stage:
+        found = census(Planning(request, inputs, stage.setting, stage.pool, say), exhaustive=False)
     by_hook = [Counter(hit.hook for hit in hits) for hits in found.runs]
     in_recovery = Counter(hit.hook for recovery in found.recoveries for hit in (*recovery.hits, *recovery.work))
     say("hook: what it means, then its hits in all runs, in each workload, and in the recoveries looked at")
@@ -44,7 +42,7 @@ def print_hooks(subject_name: str, seed: int, say: Callable[[str], None]) -> int
     return 0
 
 
-def _print_names(subject: Subject, say: Callable[[str], None]) -> int:
+def _print_names(subject: Subject, say: Say) -> int:
     """A daemon has no census: what it reaches depends on who talks to it, and when."""
     for hook in subject.hooks:
         say("\n".join(textwrap.wrap(f"{hook.name}: {hook.meaning} ({hook.where})", WIDTH, subsequent_indent=" " * 4)))

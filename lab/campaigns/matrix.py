@@ -8,18 +8,10 @@ from typing import Any
 import click
 
 from lab.campaigns.base import Campaign, Inputs, Planning, Request, register
-from lab.campaigns.options import SHARD
 from lab.codec import to_json
 from lab.engine.errors import LabError
 from lab.model import ANSWER, Kind, Word
-from lab.plan.census import (
-    Census,
-    Taken,
-    Wanted,
-    census_for_exhaustive,
-    census_for_random,
-    census_of_runs,
-)
+from lab.plan.census import Census, Taken, Wanted, census_for_exhaustive, census_for_random, census_of_runs
 from lab.plan.exhaustive import exhaustive_plan
 from lab.plan.points import Plan, bug_plan, shard
 from lab.plan.sampled import random_plan, recoveries_wanted
@@ -32,6 +24,7 @@ from lab.trial.setting import Setting
 from lab.trial.worker import Worker
 
 WORKLOADS = 10  # scripts of a campaign: enough that each hook is met in many neighbourhoods
+MAX_SHARD_CHARS = 20  # Python refuses to read a number of thousands of digits
 
 
 def inputs(subject: Subject, request: Request) -> Inputs:
@@ -44,17 +37,16 @@ def census(planning: Planning, *, exhaustive: bool) -> Census:
     setting, pool, storages = planning.setting, planning.pool, planning.request.storages
     hooks, barrier = setting.subject.hooks, setting.subject.barrier
 
-    def take(worker: Worker, task: tuple[int, Wanted]) -> tuple[int, Taken]:
-        at, wanted = task
+    def take(worker: Worker, wanted: Wanted) -> Taken:
         first = wanted.first.point if wanted.first else None
         found = take_census(setting, worker, wanted.workload, wanted.storage, first)
         if found.failure is not None and found.failure.word is Word.ERROR:
             raise LabError(f"a census on {wanted.storage} failed: {found.failure.what}")
         hits = tuple(hit for hit in found.hits if hit.hook != ANSWER)
-        return at, Taken(hits, found.failure.what if found.failure else None)
+        return Taken(hits, found.failure.what if found.failure else None)
 
     def take_all(wanted: Sequence[Wanted]) -> list[Taken]:
-        return [taken for _, taken in sorted(pool.all(enumerate(wanted), take), key=lambda found: found[0])]
+        return pool.all(wanted, take)
 
     planning.say(f"census   {len(setting.workloads)} workloads, each twice")
     runs = census_of_runs(take_all, len(setting.workloads), storages, hooks)
@@ -97,18 +89,15 @@ def plan_line(plan: Plan, request: Request, setting: Setting) -> str:
     return "plan     " + " · ".join(parts)
 
 
-OPTIONS = (
-    click.Option(
-        ["--points"],
-        default=500,
-        envvar="LAB_POINTS",
-        show_default=True,
-        type=click.IntRange(1, 100_000),
-        help="Per layer.",
-    ),
-    click.Option(["--exhaustive"], is_flag=True, help="Every crash point of the census instead of --points of them."),
-    SHARD,
-)
+def _shard(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, int] | None:
+    if not value:
+        return None
+    index, slash, of = value.partition("/")
+    plain = slash and index.isdecimal() and of.isdecimal() and value.isascii() and len(value) <= MAX_SHARD_CHARS
+    if not plain or not 1 <= int(index) <= int(of):
+        raise click.BadParameter("is i/n with 1 <= i <= n, such as 2/8")
+    return int(index), int(of)
+
 
 MATRIX_CAMPAIGN = register(
     Campaign(
@@ -116,7 +105,15 @@ MATRIX_CAMPAIGN = register(
         summary="Kill a subject at seeded points of its census, on each storage layer.",
         subject="kernel",
         driven_by="itself",
-        options=OPTIONS,
+        options=(
+            click.Option(
+                ["--points"], default=500, envvar="LAB_POINTS", type=click.IntRange(1, 100_000), help="Per layer."
+            ),
+            click.Option(
+                ["--exhaustive"], is_flag=True, help="Every crash point of the census instead of --points of them."
+            ),
+            click.Option(["--shard"], envvar="LAB_SHARD", callback=_shard, help="Only part i of n of the plan: i/n."),
+        ),
         inputs=inputs,
         plan=plan,
         plan_line=plan_line,

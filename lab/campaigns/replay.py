@@ -7,11 +7,11 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-from lab.campaigns.base import Inputs, Request, Say, campaign_of
+from lab.campaigns.base import Inputs, Request, campaign_of
 from lab.campaigns.session import checked, interruptible
-from lab.campaigns.stage import Stage, build, collect_dead, new_stage, old_stage
-from lab.engine.client import connect
+from lab.campaigns.stage import Stage, collect_dead, new_stage, old_stage
 from lab.engine.errors import Interrupted, UsageError
+from lab.engine.host import Say
 from lab.engine.services import LABEL_KEPT, LABEL_RUN
 from lab.model import CrashScript, Kind, Trial, Verdict, Word
 from lab.plan.plan_file import plan_of
@@ -73,12 +73,10 @@ def replay_script(path: Path, times: int, say: Say) -> int:
     for line in reproducer_lines(script.scenario, path, breaks_there):
         say(line)
     trial = Trial(1, Kind.POINT, script.storage, script.scenario, script.bug)
-    client, run = connect(), f"replay-{uuid.uuid4().hex[:8]}"
     broke = ran = 0
     with interruptible(say) as stop:
-        collect_dead(client, say)
-        tags = build(client, subject, stop, say)
-        with new_stage(run, request, subject, Inputs(), tags, stop) as stage:
+        collect_dead(say)
+        with new_stage(f"replay-{uuid.uuid4().hex[:8]}", request, subject, Inputs(), stop, say) as stage:
             for ran, outcome in _run(trial, times, stage, keep=False):
                 broke += breaks(outcome.verdict, script.property)
                 say(_line(ran, outcome.verdict, ""))

@@ -9,29 +9,26 @@ import contextlib
 import itertools
 import signal
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
 import faults
-from lab.campaigns.base import CAMPAIGNS, Campaign, Planning, Request, Say, Session, campaign_of
-from lab.campaigns.stage import Stage, build, collect_dead, environment, new_stage, old_stage
-from lab.engine.client import connect
+from lab.campaigns.base import CAMPAIGNS, Campaign, Planning, Request, Session, campaign_of
+from lab.campaigns.stage import Stage, collect_dead, environment, new_stage, old_stage
 from lab.engine.errors import Interrupted, UsageError
+from lab.engine.host import Say
 from lab.model import Trial, Verdict, catches
 from lab.report import write
 from lab.report.progress import Goal, Progress
-from lab.run.load import took_s
 from lab.run.pool import Stop
-from lab.run.record import Header, Record, new_run_id
+from lab.run.record import Header, Record, new_run_id, took_s
 from lab.run.scheduler import Order, run_groups
 from lab.storage.layers import find as find_layer
 from lab.subject.load import check_faults
 from lab.subject.load import load as load_subject
 from lab.subject.spec import Subject
-
-MakeProgress = Callable[[tuple[str, ...]], Progress]
 
 
 @contextmanager
@@ -73,15 +70,13 @@ def checked(request: Request) -> Subject:
     return subject
 
 
-def run(request: Request, say: Say, make_progress: MakeProgress) -> int:
+def run(request: Request, say: Say, progress: Progress) -> int:
     """A whole run of a campaign; the command's exit code."""
     campaign, subject = CAMPAIGNS[request.campaign], checked(request)
     inputs = campaign.inputs(subject, request)
     with interruptible(say) as stop:
-        client = connect()
-        collect_dead(client, say)
-        tags = build(client, subject, stop, say)
-        with new_stage(new_run_id(uuid.uuid4().hex), request, subject, inputs, tags, stop) as stage:
+        collect_dead(say)
+        with new_stage(new_run_id(uuid.uuid4().hex), request, subject, inputs, stop, say) as stage:
             record = _new_record(request, stage, inputs.files)
             with record.locked():
                 plan, files = campaign.plan(Planning(request, inputs, stage.setting, stage.pool, say))
@@ -89,19 +84,19 @@ def run(request: Request, say: Say, make_progress: MakeProgress) -> int:
                     record.write(name, content)
                 record.write_plan(plan)
                 say(campaign.plan_line(plan, request, stage.setting))
-                _carry_out(campaign, record, stage, stop, say, make_progress)
+                _carry_out(campaign, record, stage, stop, say, progress)
         return finish(record, say)
 
 
-def resume(record: Record, say: Say, make_progress: MakeProgress) -> int:
+def resume(record: Record, say: Say, progress: Progress) -> int:
     """Finish a run that was stopped, each trial exactly once; the command's exit code."""
     campaign, header = campaign_of(record), record.header()
     with interruptible(say) as stop:
         with record.locked():
-            collect_dead(connect(), say, dead_run=record.path.name)
+            collect_dead(say, dead_run=record.path.name)
             with old_stage(record, header.storages, header.workers, stop) as stage:
-                _carry_out(campaign, record, stage, stop, say, make_progress)
-            collect_dead(connect(), say, dead_run=record.path.name)
+                _carry_out(campaign, record, stage, stop, say, progress)
+            collect_dead(say, dead_run=record.path.name)
         return finish(record, say)
 
 
@@ -128,7 +123,7 @@ def _new_record(request: Request, stage: Stage, files: Mapping[str, Any]) -> Rec
             subject_image=setting.subject_image,
             verifier_image=setting.verifier_image,
             clients_image=setting.clients_image,
-            environment=environment(stage),
+            environment=environment(stage, request.storages),
         )
     )
     record.write("subject.json", setting.subject.model_dump(mode="json"))
@@ -138,9 +133,7 @@ def _new_record(request: Request, stage: Stage, files: Mapping[str, Any]) -> Rec
     return record
 
 
-def _carry_out(
-    campaign: Campaign, record: Record, stage: Stage, stop: Stop, say: Say, make_progress: MakeProgress
-) -> None:
+def _carry_out(campaign: Campaign, record: Record, stage: Stage, stop: Stop, say: Say, progress: Progress) -> None:
     """Run every trial that has no result yet, and what the campaign does at its end."""
     header, setting = record.header(), stage.setting
     session = Session(record, header, setting, record.plan(), list(record.results()))
@@ -149,8 +142,7 @@ def _carry_out(
     def caught(trial: Trial, verdict: Verdict) -> bool:
         return catches(verdict, bugs.get(trial.bug or "", ""))
 
-    progress = make_progress(header.storages)
-    spent_s = took_s(record.journal())
+    spent_s = took_s(record.journal(), "result")
     record.begin_session()
     ended = False
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
 
 import docker
 
@@ -12,10 +11,10 @@ from lab import storage
 from lab.engine import images
 from lab.engine.client import connect
 from lab.engine.errors import LabError, StorageUnavailable
+from lab.engine.host import Say
 from lab.subject.load import SUBJECTS
 from lab.trial.worker import Images, open_layers, open_services
 
-Say = Callable[[str], None]
 LOW_SPACE_BYTES = 2 * 1024**3  # images and records of a campaign with all evidence fit in it
 UID = 1000
 # What `make lab-ci` runs. The other subjects' images are built by the command that first asks for one.

@@ -15,20 +15,28 @@ from pathlib import Path
 from typing import Any
 
 import click
-import docker.errors
-import requests
 
+from lab.campaigns import session
+from lab.campaigns.bench import measure
+from lab.campaigns.hooks import print_hooks
+from lab.campaigns.replay import replay_script, replay_trial
+from lab.cli import show as views
+from lab.cli.doctor import examine, set_up
 from lab.cli.run import WORKERS, run
 from lab.cli.screen import Screen, complain, say
-from lab.engine.errors import Interrupted, LabError, UsageError
-
-USAGE_EXIT = 64
-INTERRUPTED_EXIT = 130
+from lab.engine.client import connect
+from lab.engine.errors import ENGINE_FAILURES, Interrupted, LabError, UsageError
+from lab.engine.gc import collect
+from lab.report.progress import progress_for
+from lab.run.merge import merge_shards
+from lab.run.record import Record
+from lab.run.rejudge import rejudge
+from lab.subject.load import load
 
 newest_run = click.argument("run_id", metavar="[RUN]", default="latest")
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 def cli() -> None:
     """Proves that a program keeps its promises when it dies: real containers, real SIGKILL, real filesystems."""
 
@@ -37,8 +45,6 @@ def cli() -> None:
 @click.option("--base", envvar="LAB_BASE", help="What the lab's base image is built FROM.  [default: a pinned Debian]")
 def setup(base: str | None) -> None:
     """Build the images that are not up to date."""
-    from lab.cli.doctor import set_up
-
     set_up(base, say)
 
 
@@ -50,26 +56,19 @@ cli.add_command(run)
 @click.option("-v", "--verbose", is_flag=True, help="One line for each trial.")
 def resume(run_id: str, verbose: bool) -> None:
     """Finish a run that was stopped or killed; without RUN the newest."""
-    from lab.campaigns import session
-    from lab.report.progress import progress_for
-    from lab.run.record import Record
-
     record = Record.find(run_id)
-    sys.exit(session.resume(record, say, lambda storages: progress_for(storages, Screen(), verbose, say)))
+    sys.exit(session.resume(record, say, progress_for(record.header().storages, Screen(), verbose, say)))
 
 
 @cli.command()
 @click.argument("run_id", metavar="RUN|SCRIPT")
 @click.argument("trial", type=int, required=False)
-@click.option("--times", default=1, show_default=True, type=click.IntRange(1, 1000))
+@click.option("--times", default=1, type=click.IntRange(1, 1000))
 @click.option("--keep", is_flag=True, help="Leave its containers and volume to look into.")
 def replay(run_id: str, trial: int | None, times: int, keep: bool) -> None:
     """Run one trial of a stored run again, or a script that a fuzz run has made; 0 if it ends as recorded."""
-    from lab.campaigns import replay as again
-    from lab.run.record import Record
-
     if trial is not None:
-        sys.exit(again.replay_trial(Record.find(run_id), trial, times, keep, say))
+        sys.exit(replay_trial(Record.find(run_id), trial, times, keep, say))
     script = Path(run_id)
     if keep:
         raise UsageError(
@@ -77,15 +76,13 @@ def replay(run_id: str, trial: int | None, times: int, keep: bool) -> None:
         )
     if not script.is_file():
         raise UsageError(f"which trial of {run_id}?", "`lab replay RUN TRIAL`, or `lab replay SCRIPT` of a fuzz run.")
-    sys.exit(again.replay_script(script, times, say))
+    sys.exit(replay_script(script, times, say))
 
 
 @cli.command()
 @newest_run
 def verify(run_id: str) -> None:
     """Judge again, without running a trial, what was kept whole of a run; without RUN the newest."""
-    from lab.run.rejudge import rejudge
-
     sys.exit(rejudge(run_id, say))
 
 
@@ -95,19 +92,13 @@ def verify(run_id: str) -> None:
 @click.option("--all", "everything", is_flag=True, help="Every trial of the run, and what it stood on.")
 def show(run_id: str | None, trial: int | None, everything: bool) -> None:
     """List the runs, or show one, or one of its trials."""
-    from lab.campaigns.base import campaign_of
-    from lab.cli import show as views
-
-    say(views.show(run_id, trial, lambda record: campaign_of(record).report, everything=everything))
+    say(views.show(run_id, trial, everything=everything))
 
 
 @cli.command()
 @newest_run
 def report(run_id: str) -> None:
     """Write the reports of a run again, without RUN the newest: HTML, JUnit XML, Markdown, summary.json."""
-    from lab.campaigns import session
-    from lab.run.record import Record
-
     sys.exit(session.finish(Record.find(run_id), say))
 
 
@@ -116,8 +107,6 @@ def report(run_id: str) -> None:
 @click.argument("other", metavar="[RUN]", required=False)
 def compare(run_id: str, other: str | None) -> None:
     """Layers of a run side by side, or two runs."""
-    from lab.cli import show as views
-
     say(views.compare(run_id, other))
 
 
@@ -126,20 +115,15 @@ def compare(run_id: str, other: str | None) -> None:
 @click.argument("run_ids", metavar="RUN...", nargs=-1, required=True)
 def merge(out: Path, run_ids: tuple[str, ...]) -> None:
     """Merge the shards of one exhaustive run into the run OUT and judge it as a whole."""
-    from lab.campaigns import session
-    from lab.run.merge import merge_shards
-
     sys.exit(session.finish(merge_shards(out, run_ids, say), say))
 
 
 @cli.command()
 @click.argument("subject")
-@click.option("--seed", default=1, show_default=True, type=click.IntRange(0))
+@click.option("--seed", default=1, type=click.IntRange(0))
 def hooks(subject: str, seed: int) -> None:
     """The hook catalogue of a subject, with hits per workload for a seed."""
-    from lab.campaigns import hooks as catalogue
-
-    sys.exit(catalogue.print_hooks(subject, seed, say))
+    sys.exit(print_hooks(subject, seed, say))
 
 
 @cli.command()
@@ -147,8 +131,6 @@ def hooks(subject: str, seed: int) -> None:
 @click.option("--json", "as_json", is_flag=True, help="With the property that must catch each.")
 def bugs(subject: str, as_json: bool) -> None:
     """The planted bugs of a subject, a name a line."""
-    from lab.subject.load import load
-
     found = load(subject).bugs
     if as_json:
         say(json.dumps([{"name": b.name, "property": b.property, "meaning": b.meaning} for b in found], indent=1))
@@ -159,17 +141,12 @@ def bugs(subject: str, as_json: bool) -> None:
 @cli.command()
 def doctor() -> None:
     """Look at the engine: version, rights, each storage layer mounted once, space, images."""
-    from lab.cli.doctor import examine
-
     sys.exit(examine(say))
 
 
 @cli.command()
 def gc() -> None:
     """Remove what dead runs left on the engine, and only that."""
-    from lab.engine.client import connect
-    from lab.engine.gc import collect
-
     gone = collect(connect(), kept_too=True)
     for found in gone:
         say(f"gc       {found.run}: {len(found.containers)} containers, {len(found.volumes)} volumes removed")
@@ -182,12 +159,10 @@ def gc() -> None:
 
 
 @cli.command()
-@click.option("--trials", default=40, show_default=True, type=click.IntRange(4, 10_000))
+@click.option("--trials", default=40, type=click.IntRange(4, 10_000))
 @click.option("--json", "as_json", is_flag=True)
 def bench(trials: int, workers: int, as_json: bool) -> None:
     """The lab's trial rate against the engine's own floor for as many container starts, in one run."""
-    from lab.campaigns.bench import measure
-
     measure(trials, workers, as_json, say)
 
 
@@ -209,37 +184,31 @@ def _exit_code(command: Callable[[], Any]) -> int:
     try:
         command()
     except LabError as error:
-        return _failed(error.exit_code, _kind(error), str(error))
-    except (docker.errors.DockerException, requests.exceptions.RequestException) as error:
-        return _failed(LabError.exit_code, "error", f"the Docker engine failed: {error}\n`lab doctor` looks at it.")
+        return _failed(type(error), str(error))
+    except ENGINE_FAILURES as error:
+        return _failed(LabError, f"the Docker engine failed: {error}\n`lab doctor` looks at it.")
     except click.exceptions.Exit as end:
         return end.exit_code
     except click.ClickException as error:
         usage = error.ctx.get_usage() if isinstance(error, click.UsageError) and error.ctx is not None else ""
-        return _failed(USAGE_EXIT, "usage", "\n".join(filter(None, (error.format_message(), usage))))
+        return _failed(UsageError, "\n".join(filter(None, (error.format_message(), usage))))
     except (KeyboardInterrupt, click.Abort):
-        return _failed(INTERRUPTED_EXIT, "stopped", "")
+        return _failed(Interrupted, "")
     except BrokenPipeError:
         # The reader has gone. What is still buffered must go somewhere, or the interpreter complains at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return INTERRUPTED_EXIT
+        return Interrupted.exit_code
     except OSError as error:
         where = f": {error.filename}" if error.filename else ""
-        return _failed(LabError.exit_code, "error", f"{error.strerror or error}{where}")
+        return _failed(LabError, f"{error.strerror or error}{where}")
     except Exception:  # noqa: BLE001 - Python's own exit code would be 1, which says that a promise was broken
         complain(traceback.format_exc())
         return LabError.exit_code
     return 0
 
 
-def _failed(code: int, kind: str, what: str) -> int:
-    """Say what went wrong: `kind` and a line, all further lines indented, so that none passes for one of the lab's."""
+def _failed(error: type[LabError], what: str) -> int:
+    """Say what went wrong, in a line that begins with its kind; more are indented, so that none passes for our own."""
     first, *more = what.split("\n")
-    complain("\n".join([f"{kind:<8} {first}".rstrip(), *(f"  {line.strip()}" for line in more)]))
-    return code
-
-
-def _kind(error: LabError) -> str:
-    if isinstance(error, UsageError):
-        return "usage"
-    return "stopped" if isinstance(error, Interrupted) else "error"
+    complain("\n".join([f"{error.kind:<8} {first}".rstrip(), *(f"  {line.strip()}" for line in more)]))
+    return error.exit_code

@@ -26,15 +26,12 @@ def _names(context: click.Context, parameter: click.Parameter, value: str) -> tu
 
 
 SUBJECT_HELP = "A built-in subject, or the path of a subject.toml."
-WORKERS = click.Option(
-    ["--workers"], default=4, envvar="LAB_WORKERS", show_default=True, type=click.IntRange(1, MAX_WORKERS)
-)
+WORKERS = click.Option(["--workers"], default=4, envvar="LAB_WORKERS", type=click.IntRange(1, MAX_WORKERS))
 SHARED = (
     click.Option(
         ["--storage", "storages"],
         default=",".join(DEFAULT),
         envvar="LAB_STORAGE",
-        show_default=True,
         callback=_names,
         help="Storage layers.",
     ),
@@ -42,7 +39,6 @@ SHARED = (
         ["--fault", "faults"],
         default="sigkill",
         envvar="LAB_FAULT",
-        show_default=True,
         callback=_names,
         help="The plan runs once for each; `first>second` is one, with a fault for each crash point.",
     ),
@@ -50,11 +46,7 @@ SHARED = (
     WORKERS,
     click.Option(["--bug"], help="Run the subject with this planted bug; see `lab bugs`."),
     click.Option(
-        ["--evidence"],
-        type=click.Choice(["failed", "all"]),
-        default="failed",
-        show_default=True,
-        help="Of which trials it is kept whole.",
+        ["--evidence"], type=click.Choice(["failed", "all"]), default="failed", help="Of which trials it is kept whole."
     ),
     click.Option(["-v", "--verbose"], is_flag=True, help="One line for each trial."),
 )
@@ -74,7 +66,7 @@ run = Campaigns("run", help="Run a campaign.")
 
 
 def _command(campaign: Campaign) -> click.Command:
-    subject = click.Option(["--subject"], default=campaign.subject, show_default=True, help=SUBJECT_HELP)
+    subject = click.Option(["--subject"], default=campaign.subject, help=SUBJECT_HELP)
 
     def start(**given: Any) -> None:
         own = {option.name: given[option.name] for option in campaign.options if option.name}
@@ -89,7 +81,7 @@ def _command(campaign: Campaign) -> click.Command:
             faults=given["faults"],
             options=own,
         )
-        sys.exit(session.run(request, say, lambda storages: progress_for(storages, Screen(), given["verbose"], say)))
+        sys.exit(session.run(request, say, progress_for(request.storages, Screen(), given["verbose"], say)))
 
     params: list[click.Parameter] = [subject, *campaign.options, *SHARED]
     return click.Command(campaign.name, callback=start, params=params, help=campaign.summary)

@@ -52,7 +52,7 @@ def _print(text: str, stream: IO[str]) -> None:
 
 def _reader_gone(stream: IO[str]) -> None:
     """Raise BrokenPipeError, unless somebody handles a Ctrl-C: to them it is one, and all else that is said is lost."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    if signal.getsignal(signal.SIGINT) in (signal.default_int_handler, signal.SIG_IGN):  # ignored: begun by `… &`
         raise BrokenPipeError
     with Path(os.devnull).open("wb") as nowhere:
         os.dup2(nowhere.fileno(), stream.fileno())

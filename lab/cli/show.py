@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
+from lab.campaigns.base import campaign_of
 from lab.engine.errors import LabError, UsageError
 from lab.report.compare import compare as compare_runs
-from lab.report.document import Report
-from lab.report.trial import UnknownTrial, show_run, show_trial
+from lab.report.trial import show_run, show_trial
 from lab.run.load import load
 from lab.run.record import RUNS, Record
 from lab.text import visible
@@ -15,19 +13,16 @@ from lab.text import visible
 ENDED = {0: "passed", 1: "a promise was broken", 2: "not enough evidence", 3: "failed", 130: "interrupted"}
 
 
-def show(run: str | None, trial: int | None, report_of: Callable[[Record], Report], *, everything: bool = False) -> str:
-    """The runs there are, one run, or one trial of it; `report_of` knows the campaigns. Raises UsageError."""
+def show(run: str | None, trial: int | None, *, everything: bool = False) -> str:
+    """The runs there are, one run, or one trial of it. Raises UsageError."""
     if run is None:
         return _list()
     record = Record.find(run)
     data = load(record)
     if trial is None:
-        return show_run(data, report_of(record), everything=everything)
+        return show_run(data, campaign_of(record).report, everything=everything)
     folder = next((r.evidence for r in data.results if r.trial.ident == trial), None)
-    try:
-        return show_trial(data, trial, record.evidence(folder)[0] if folder else None)
-    except UnknownTrial as error:
-        raise UsageError(str(error), f"`lab show {data.run} --all` lists them.") from error
+    return show_trial(data, trial, record.evidence(folder)[0] if folder else None)
 
 
 def compare(run: str, other: str | None) -> str:

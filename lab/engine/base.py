@@ -6,6 +6,7 @@ one a base image stands on is written in its label `crashlab.base`.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from dataclasses import dataclass
 
@@ -59,10 +60,7 @@ def present(client: docker.DockerClient, reference: str) -> bool:
 
 
 def pull(
-    client: docker.DockerClient,
-    reference: str,
-    stop: threading.Event | None = None,
-    silence_s: float = PULL_SILENCE_S,
+    client: docker.DockerClient, reference: str, stop: threading.Event | None = None, silence_s: float = PULL_SILENCE_S
 ) -> None:
     """Let the engine pull an image. Raises ImageMissing with the engine's reason, or when it says nothing for long.
 
@@ -75,9 +73,10 @@ def pull(
     query = {"fromImage": repository, "tag": tag or "latest"}
     post = Post("/images/create", query, headers, b"", f"pulling {reference}", silence_s, PULL_TIMEOUT_S)
     try:
-        for event in pieces(client, post, stop):
-            if why := event.get("error") or event.get("message"):
-                raise _not_pulled(reference, why)
+        with contextlib.closing(pieces(client, post, stop)) as events:
+            for event in events:
+                if why := event.get("error") or event.get("message"):
+                    raise _not_pulled(reference, why)
     except DeadlinePassed as error:
         raise _not_pulled(reference, error.what) from error
     except requests.exceptions.RequestException as error:

@@ -10,10 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import docker
-import docker.errors
-import requests
 
-from lab.engine.errors import EngineUnavailable
+from lab.engine.errors import ENGINE_FAILURES, EngineUnavailable
 
 CALL_TIMEOUT_S = 120  # one API call; the longest is an image build's silent step
 MIN_API = (1, 41)  # Docker 20.10, the oldest that is tested
@@ -23,7 +21,7 @@ def connect() -> docker.DockerClient:
     """A client of the engine, which has answered. Raises EngineUnavailable with what a person can do."""
     try:
         client = docker.from_env(timeout=CALL_TIMEOUT_S, version="auto", max_pool_size=32)
-    except (docker.errors.DockerException, requests.exceptions.RequestException, ValueError) as error:
+    except (*ENGINE_FAILURES, ValueError) as error:
         raise EngineUnavailable(*_diagnose(str(error))) from error
     version = client.api.api_version
     if tuple(int(part) for part in version.split(".")) < MIN_API:

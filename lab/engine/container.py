@@ -29,6 +29,7 @@ PIDS_LIMIT = 128  # a subject of the cells runs 8 racers; far above what an hone
 CPU_PERIOD_US = 100_000
 CPU_QUOTA_US = 100_000
 CPU_SHARES = 512  # half of a service's: agent and ledger answer in time however busy the subjects are
+ATTACHED = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}  # to all that a container says and is told
 
 
 @dataclass(frozen=True)
@@ -102,8 +103,7 @@ class Container:
         except docker.errors.ImageNotFound as error:
             raise ImageMissing(f"image {spec.image} is not there", "`lab setup` builds the lab's own.") from error
         try:
-            params = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
-            self.stream = Stream(self._api.attach_socket(self.ident, params=params), parser, stop, changed)
+            self.stream = Stream(self._api.attach_socket(self.ident, params=ATTACHED), parser, stop, changed)
         except BaseException:
             self._api.remove_container(self.ident, force=True)
             raise

@@ -5,11 +5,17 @@ The command line turns each into one line and its exit code; nothing else is pri
 
 from __future__ import annotations
 
+import docker.errors
+import requests
+
+ENGINE_FAILURES = (docker.errors.DockerException, requests.exceptions.RequestException)  # as the SDK raises them
+
 
 class LabError(Exception):
-    """Something failed: on what, and what to do about it. `exit_code` is the command's."""
+    """Something failed: on what, and what to do about it."""
 
-    exit_code = 3
+    exit_code = 3  # of the command
+    kind = "error"  # the first word of the command's line
 
     def __init__(self, what: str, todo: str = "") -> None:
         super().__init__(what)
@@ -24,6 +30,7 @@ class UsageError(LabError):
     """The command, its options or a file of the user's are wrong."""
 
     exit_code = 64
+    kind = "usage"
 
 
 class EngineUnavailable(LabError):
@@ -58,3 +65,4 @@ class Interrupted(LabError):
     """The user asked to stop now."""
 
     exit_code = 130
+    kind = "stopped"

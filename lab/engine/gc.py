@@ -13,10 +13,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import docker
-import docker.errors
-import requests
 
-from lab.engine.errors import LabError
+from lab.engine.errors import ENGINE_FAILURES, LabError
 from lab.engine.removal import remove_container, remove_volume
 from lab.engine.services import LABEL_KEPT, LABEL_ROLE, LABEL_RUN, pool_volume
 
@@ -45,7 +43,7 @@ class Remains:
         ages = [now_s - agent["Created"] for agent in agents if agent["State"] == "created"]
         if not self.containers and [volume["Name"] for volume in self.volumes] == [pool_volume(self.run)]:
             # The engine makes it a moment before it lists the agent's container.
-            return now_s - _created_s(self.volumes[0]) < DYING_S
+            return now_s - _seconds(self.volumes[0]["CreatedAt"]) < DYING_S
         return any(age < STARTING_S for age in ages)
 
     def remove(self, client: docker.DockerClient) -> None:
@@ -88,7 +86,7 @@ def collect(client: docker.DockerClient, *, kept_too: bool, dead_run: str | None
     until = time.monotonic() + DYING_S
     gone: set[str] = set()
     while True:
-        now_s = _engine_time_s(client)
+        now_s = _seconds(client.info()["SystemTime"])  # the engine's own clock: it may be on another machine
         maybe_dying = False
         for found in remains(client):
             if found.run in gone or (found.kept and not kept_too):
@@ -117,23 +115,12 @@ def sweep(client: docker.DockerClient, run: str) -> Remains:
             if found.run == run and not found.kept:
                 found.remove(client)
                 left = found
-    except (docker.errors.DockerException, requests.exceptions.RequestException) as error:
+    except ENGINE_FAILURES as error:
         left.stuck.append(f"the engine does not answer: {error}")
     return left
 
 
-def _engine_time_s(client: docker.DockerClient) -> float:
-    """The engine's own clock: it may be on another machine."""
-    return _seconds(client.info()["SystemTime"])
-
-
-def _created_s(volume: dict[str, Any]) -> float:
-    return _seconds(volume["CreatedAt"])
-
-
 def _seconds(text: str) -> float:
-    """RFC 3339 with up to nine decimals, as Go writes it."""
-    head, _, rest = text.partition(".")
-    zone = rest.lstrip("0123456789") if rest else ""
-    moment = datetime.fromisoformat((head + zone).replace("Z", "+00:00"))
+    """RFC 3339 with up to nine decimals, as Go writes it, cut to whole seconds."""
+    moment = datetime.fromisoformat(text).replace(microsecond=0)
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

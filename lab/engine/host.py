@@ -51,7 +51,10 @@ def locked(path: Path, wait_s: float, say: Say, stop: threading.Event | None = N
     descriptor = _open_lock(path)
     try:
         until, waiting = time.monotonic() + wait_s, False
-        while not _try_lock(descriptor):
+        while True:
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
             if time.monotonic() > until:
                 raise DeadlinePassed(f"another lab has held {path} for {wait_s:.0f} s", f"See who: `fuser -v {path}`.")
             if not waiting:
@@ -80,14 +83,6 @@ def _open_lock(path: Path) -> int:
             return descriptor
 
 
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
 def run(command: Sequence[str], timeout_s: float, stop: threading.Event | None = None) -> str:
     """Run a command to its end and return its output. Raises LabError with its last lines if it fails.
 
@@ -106,7 +101,10 @@ def run(command: Sequence[str], timeout_s: float, stop: threading.Event | None =
     )
     name, until = f"`{' '.join(command)}`", time.monotonic() + timeout_s
     try:
-        while (output := _output(process)) is None:
+        while True:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                output, _ = process.communicate(timeout=TICK_S)
+                break
             if stop is not None and stop.is_set():
                 raise Interrupted(f"during {name}")
             if time.monotonic() > until:
@@ -120,11 +118,3 @@ def run(command: Sequence[str], timeout_s: float, stop: threading.Event | None =
         last = "\n  ".join(output.strip().splitlines()[-LAST_LINES:])
         raise LabError(f"{name} failed with exit code {process.returncode}:\n  {last}")
     return output
-
-
-def _output(process: subprocess.Popen[str]) -> str | None:
-    """All that it has printed, once it has ended."""
-    try:
-        return process.communicate(timeout=TICK_S)[0]
-    except subprocess.TimeoutExpired:
-        return None

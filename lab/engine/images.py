@@ -26,14 +26,14 @@ from pathlib import Path
 
 import docker
 import docker.errors
-import requests
 from docker.utils.build import exclude_paths
 
 from lab.engine import base, wheels
-from lab.engine.errors import DeadlinePassed, ImageBuildFailed, ImageMissing, Interrupted, UsageError
+from lab.engine.errors import ENGINE_FAILURES, DeadlinePassed, ImageBuildFailed, ImageMissing, Interrupted, UsageError
 from lab.engine.host import Say, engine_lock, locked
 from lab.engine.removal import remove_container
 from lab.engine.request import Post, pieces
+from lab.engine.services import LABEL_RUN
 
 SYSTEM = Path(__file__).resolve().parents[2] / "images" / "system"  # the lab's own
 BASE = SYSTEM / "base"
@@ -133,16 +133,6 @@ def _with_wheels(context: Context, stop: threading.Event | None) -> bytes:
     return buffer.getvalue()
 
 
-def ensure(
-    client: docker.DockerClient, names: Iterable[str], say: Say, stop: threading.Event | None = None
-) -> dict[str, str]:
-    """Build those of the lab's own images (folders of images/system/) that are not up to date; name → tag.
-
-    Raises as `ensure_folders`.
-    """
-    return ensure_folders(client, {name: SYSTEM / name for name in names}, say, stop)
-
-
 def resolve(
     client: docker.DockerClient, reference: str, beside: Path, say: Say, stop: threading.Event | None = None
 ) -> str:
@@ -228,26 +218,11 @@ class _Builder:
 
     def _build(self, context: Context, tag: str, arguments: Mapping[str, str], labels: Mapping[str, str]) -> None:
         """Build one image; on failure the last lines of its output are the error's message."""
-        request = self._request(context, tag, arguments, labels)
-        began, lines = time.monotonic(), deque[str](maxlen=LAST_LINES)
-        self.say(f"images   {context.name}: building")
-        try:
-            self._run(request, lines)
-        except DeadlinePassed as error:
-            raise _failed(context, [*lines, error.what]) from error
-        except (docker.errors.DockerException, requests.exceptions.RequestException) as error:
-            raise _failed(context, [*lines, str(error)]) from error
-        if not base.present(self.client, tag):
-            raise _failed(context, lines)
-        self.say(f"images   {context.name}: built in {time.monotonic() - began:.1f} s")
-
-    def _request(self, context: Context, tag: str, arguments: Mapping[str, str], labels: Mapping[str, str]) -> Post:
-        """On the host network: a proxy may be the only way out."""
         query = {
             "t": tag,
             "rm": "1",
             "forcerm": "1",
-            "networkmode": "host",
+            "networkmode": "host",  # a proxy may be the only way out
             "buildargs": json.dumps(dict(arguments)),
             "labels": json.dumps(dict(labels)),
         }
@@ -255,7 +230,18 @@ class _Builder:
         # As the SDK's own `build` does, for a FROM that the engine must log in to pull.
         self.client.api._set_auth_headers(headers)  # type: ignore[attr-defined]
         body = _with_wheels(context, self.stop)
-        return Post("/build", query, headers, body, f"building {context.name}", BUILD_SILENCE_S, BUILD_TIMEOUT_S)
+        request = Post("/build", query, headers, body, f"building {context.name}", BUILD_SILENCE_S, BUILD_TIMEOUT_S)
+        began, lines = time.monotonic(), deque[str](maxlen=LAST_LINES)
+        self.say(f"images   {context.name}: building")
+        try:
+            self._run(request, lines)
+        except DeadlinePassed as error:
+            raise _failed(context, [*lines, error.what]) from error
+        except ENGINE_FAILURES as error:
+            raise _failed(context, [*lines, str(error)]) from error
+        if not base.present(self.client, tag):
+            raise _failed(context, lines)
+        self.say(f"images   {context.name}: built in {time.monotonic() - began:.1f} s")
 
     def _run(self, request: Post, lines: deque[str]) -> None:
         """Let the engine build, and add each line that it prints, its error last. Ended early, it leaves nothing."""
@@ -281,7 +267,7 @@ def _failed(context: Context, lines: Iterable[str]) -> ImageBuildFailed:
 
 def packages(client: docker.DockerClient, image: str) -> tuple[str, ...]:
     """The Debian packages of an image as "name version", sorted; empty if it has none. Nothing of it is run."""
-    container = client.api.create_container(image, ["true"], labels={"crashlab.run": "images"})["Id"]
+    container = client.api.create_container(image, ["true"], labels={LABEL_RUN: "images"})["Id"]
     try:
         chunks, _ = client.api.get_archive(container, "/var/lib/dpkg/status")
         archive = io.BytesIO(b"".join(chunks))

@@ -12,9 +12,8 @@ from collections.abc import Callable
 
 import docker
 import docker.errors
-import requests
 
-from lab.engine.errors import LabError
+from lab.engine.errors import ENGINE_FAILURES, LabError
 
 TIMEOUT_S = 20.0  # the engine says "in use" for a moment after a volume's last container has gone
 DISCARD_S = 5.0  # in a trial, whose worker waits
@@ -45,7 +44,7 @@ def discard_volume(client: docker.DockerClient, name: str, *, wait: bool = True)
 def _discarded(remove: Callable[[], None]) -> bool:
     try:
         remove()
-    except (LabError, docker.errors.DockerException, requests.exceptions.RequestException):
+    except (LabError, *ENGINE_FAILURES):
         return False  # an engine that is lost fails the next call that matters, with a better message
     return True
 

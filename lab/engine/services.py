@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import Any
 
 import docker
 import docker.errors
@@ -22,7 +23,8 @@ from docker.types import LogConfig
 from testcontainers.core.config import testcontainers_config
 from testcontainers.core.container import DockerContainer
 
-from lab.engine.container import Container, Mount, Spec
+from lab.engine.base import present
+from lab.engine.container import ATTACHED, Container, Mount, Spec
 from lab.engine.errors import DeadlinePassed, ImageMissing, LabError, ServiceFailed
 from lab.engine.removal import discard_volume
 from lab.engine.stream import LineParser, Stream
@@ -107,17 +109,10 @@ def storage_agent(client: docker.DockerClient, run: str, image: str, labels: Map
         network="none",
         extra_host_config={**AGENT_HOST_CONFIG, "mounts": [mount]},
     )
-    parser = LineParser()
-    try:
-        container = Container(client, spec, parser)
-        try:
-            container.start()
-            yield Service("storage agent", container.ident, container.stream, parser)
-        finally:
-            _let_go(client, container.ident, container.stream)
-    finally:
+    with ExitStack() as stack:
         if LABEL_KEPT not in labels:
-            discard_volume(client, pool)
+            stack.callback(discard_volume, client, pool)
+        yield stack.enter_context(_running(client, "storage agent", spec))
 
 
 def pool_volume(run: str) -> str:
@@ -133,16 +128,12 @@ class Door:
     environment: Mapping[str, str]
 
 
-class Ledger:
-    """The effect ledger of a run. Safe to use from several threads."""
+class Ledger(Service):
+    """The effect ledger of a run."""
 
-    def __init__(self, service: Service, sockets: str) -> None:
-        self._service = service
+    def __init__(self, ident: str, stream: Stream, parser: LineParser, sockets: str) -> None:
+        super().__init__("ledger", ident, stream, parser)
         self._sockets = sockets  # the path of its volume on the engine's machine: handed back to it, never opened here
-
-    def request(self, request: Mapping[str, object], timeout_s: float = 30.0) -> Json:
-        """As `Service.request`."""
-        return self._service.request(request, timeout_s)
 
     @contextmanager
     def trial(self, client: docker.DockerClient, name: str, rules: Json, labels: Mapping[str, str]) -> Iterator[Door]:
@@ -153,16 +144,11 @@ class Ledger:
         """
         path = PurePosixPath(self.request({"do": "open", "trial": name, "rules": rules})["socket"])
         volume = f"{name}-ledger"
-        try:
-            options = {"type": "none", "o": "bind", "device": f"{self._sockets}/{path.parent.name}"}
-            client.volumes.create(volume, driver="local", driver_opts=options, labels=dict(labels))
-            try:
-                yield Door(Mount(volume, SOCKETS, read_only=True), {"LAB_LEDGER": f"{SOCKETS}/{path.name}"})
-            finally:
-                if LABEL_KEPT not in labels:
-                    discard_volume(client, volume)
-        finally:
-            self.request({"do": "close", "trial": name})
+        options = {"type": "none", "o": "bind", "device": f"{self._sockets}/{path.parent.name}"}
+        with ExitStack() as stack:
+            stack.callback(self.request, {"do": "close", "trial": name})
+            _make_volume(stack, client, volume, labels, driver="local", driver_opts=options)
+            yield Door(Mount(volume, SOCKETS, read_only=True), {"LAB_LEDGER": f"{SOCKETS}/{path.name}"})
 
 
 @contextmanager
@@ -170,25 +156,9 @@ def effect_ledger(
     client: docker.DockerClient, run: str, image: str, labels: Mapping[str, str], agent: Service
 ) -> Iterator[Ledger]:
     """The effect ledger of a run, and its volumes, which get `labels`. It ends with the agent."""
-    with ExitStack() as stack:
-        volumes = {f"lab-{run}-sockets": SOCKETS, f"lab-{run}-store": STORE}
-        for volume in volumes:
-            client.volumes.create(volume, labels=dict(labels))
-            if LABEL_KEPT not in labels:
-                stack.callback(discard_volume, client, volume)
-        service = stack.enter_context(_ledger_service(client, run, image, volumes, agent))
-        sockets = client.volumes.get(f"lab-{run}-sockets").attrs["Mountpoint"]
-        yield Ledger(service, sockets)
-
-
-@contextmanager
-def _ledger_service(
-    client: docker.DockerClient, run: str, image: str, volumes: Mapping[str, str], agent: Service
-) -> Iterator[Service]:
-    try:
-        client.images.get(image)  # testcontainers would pull a stranger's image of that name
-    except docker.errors.ImageNotFound as error:
-        raise ImageMissing(f"image {image} is not there", "`lab setup` builds the lab's own.") from error
+    if not present(client, image):  # testcontainers would pull a stranger's image of that name
+        raise ImageMissing(f"image {image} is not there", "`lab setup` builds the lab's own.")
+    sockets, store = f"lab-{run}-sockets", f"lab-{run}-store"
     ledger = DockerContainer(image, command="ledger", name=f"lab-{run}-ledger").with_kwargs(
         labels={LABEL_RUN: run, LABEL_ROLE: "ledger"},
         user="1000:1000",
@@ -202,17 +172,16 @@ def _ledger_service(
         log_config=LogConfig(type="none"),
         auto_remove=True,
     )
-    for volume, path in volumes.items():
-        ledger.with_volume_mapping(volume, path, "rw")
-    ledger.start()
-    ident = str(ledger.get_wrapped_container().id)
-    parser = LineParser()
-    attached = client.api.attach_socket(ident, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1})
-    stream = Stream(attached, parser)
-    try:
-        yield Service("ledger", ident, stream, parser)
-    finally:
-        _let_go(client, ident, stream)
+    ledger.with_volume_mapping(sockets, SOCKETS, "rw").with_volume_mapping(store, STORE, "rw")
+    with ExitStack() as stack:
+        _make_volume(stack, client, sockets, labels)
+        _make_volume(stack, client, store, labels)
+        ledger.start()
+        ident = str(ledger.get_wrapped_container().id)
+        parser = LineParser()
+        stream = Stream(client.api.attach_socket(ident, params=ATTACHED), parser)
+        stack.callback(_let_go, client, ident, stream)
+        yield Ledger(ident, stream, parser, client.volumes.get(sockets).attrs["Mountpoint"])
 
 
 @contextmanager
@@ -230,10 +199,18 @@ def namespace_holder(client: docker.DockerClient, run: str, image: str, worker: 
         network="none",
         extra_host_config={"auto_remove": True, **SERVICE_CPU},
     )
-    container = Container(client, spec, LineParser())
+    with _running(client, "namespace holder", spec) as holder:
+        yield holder.ident
+
+
+@contextmanager
+def _running(client: docker.DockerClient, name: str, spec: Spec) -> Iterator[Service]:
+    """A service in a container of its own, which is gone on the way out."""
+    parser = LineParser()
+    container = Container(client, spec, parser)
     try:
         container.start()
-        yield container.ident
+        yield Service(name, container.ident, container.stream, parser)
     finally:
         _let_go(client, container.ident, container.stream)
 
@@ -246,3 +223,12 @@ def _let_go(client: docker.DockerClient, ident: str, stream: Stream) -> None:
     stream.close()
     with contextlib.suppress(docker.errors.APIError):  # the engine removes it by itself: 404 and 409 are as good
         client.api.remove_container(ident, force=True, v=True)
+
+
+def _make_volume(
+    stack: ExitStack, client: docker.DockerClient, name: str, labels: Mapping[str, str], **how: Any
+) -> None:
+    """Make a volume that goes when the stack is left, unless a person asked to keep it."""
+    client.volumes.create(name, labels=dict(labels), **how)
+    if LABEL_KEPT not in labels:
+        stack.callback(discard_volume, client, name)

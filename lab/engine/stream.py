@@ -47,29 +47,20 @@ class BoundedLog:
 
     def __init__(self) -> None:
         self._head = bytearray()
-        self._tail: deque[bytes] = deque()
-        self._tail_bytes = 0
+        self._tail = bytearray()
         self._dropped = 0
 
     def add(self, data: bytes) -> None:
         room = LOG_HEAD_BYTES - len(self._head)
-        if room > 0:
-            self._head += data[:room]
-            data = data[room:]
-        if not data:
-            return
-        self._tail.append(data)
-        self._tail_bytes += len(data)
-        while self._tail_bytes - len(self._tail[0]) > LOG_TAIL_BYTES:
-            gone = len(self._tail.popleft())
-            self._tail_bytes -= gone
-            self._dropped += gone
+        self._head += data[:room]
+        self._tail += data[room:]
+        excess = max(0, len(self._tail) - LOG_TAIL_BYTES)
+        del self._tail[:excess]
+        self._dropped += excess
 
     def text(self) -> str:
-        tail = b"".join(self._tail)
-        dropped = self._dropped + max(0, len(tail) - LOG_TAIL_BYTES)
-        middle = f"\n… {dropped} bytes not kept …\n".encode() if dropped else b""
-        return (bytes(self._head) + middle + tail[-LOG_TAIL_BYTES:]).decode("utf-8", "replace")
+        middle = f"\n… {self._dropped} bytes not kept …\n".encode() if self._dropped else b""
+        return (self._head + middle + self._tail).decode("utf-8", "replace")
 
 
 class RecordParser:
@@ -218,7 +209,7 @@ class Stream:
         self._socket = getattr(attached, "_sock", attached)
         self._parser = parser
         self._changed = changed or threading.Condition()
-        self._ended = False
+        self.ended = False
         self._stop = stop
         self._thread = threading.Thread(target=self._pump, name="stream", daemon=True)
         self._thread.start()
@@ -243,7 +234,7 @@ class Stream:
         deadline = time.monotonic() + timeout_s
         with self._changed:
             while not done():
-                if self._ended:
+                if self.ended:
                     return done()
                 left = deadline - time.monotonic()
                 if left <= 0:
@@ -253,13 +244,9 @@ class Stream:
                 self._changed.wait(min(left, TICK_S))
         return True
 
-    @property
-    def ended(self) -> bool:
-        return self._ended
-
     def wait_ended(self, timeout_s: float, what: str) -> None:
         """Wait until the container's output has ended: all that it ever wrote has then been parsed."""
-        self.wait(lambda: self._ended, timeout_s, what)
+        self.wait(lambda: self.ended, timeout_s, what)
 
     def close(self) -> None:
         """Let go of the connection; the thread ends. Never raises."""
@@ -281,7 +268,7 @@ class Stream:
         finally:
             with self._changed:
                 self._parser.ended()
-                self._ended = True
+                self.ended = True
                 self._changed.notify_all()
 
     def _take_frames(self, buffer: bytearray) -> None:

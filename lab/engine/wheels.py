@@ -53,12 +53,9 @@ def cached(pins: Path, cache: Path) -> Path:
 
 def _download(pins: Path, into: Path, stop: threading.Event | None) -> None:
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
+    command = [*pip, "--no-deps", "--require-hashes", *FOR_THE_BASE, "--dest", str(into), "-r", str(pins)]
     try:
-        run(
-            [*pip, "--no-deps", "--require-hashes", *FOR_THE_BASE, "--dest", str(into), "-r", str(pins)],
-            DOWNLOAD_TIMEOUT_S,
-            stop,
-        )
+        run(command, DOWNLOAD_TIMEOUT_S, stop)
     except Interrupted:
         raise
     except LabError as error:

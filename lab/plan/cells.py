@@ -15,13 +15,12 @@ from pydantic import Field
 
 from lab.engine.errors import LabError, UsageError
 from lab.model import ANSWER, CrashPoint, CrashScript, Hit, Json, Kind
-from lab.plan.layout import Drawn, laid_out
-from lab.plan.points import Plan
+from lab.plan.points import Drawn, Plan, laid_out
 from lab.subject.load import read_table
 from lab.subject.spec import Bug, Subject, Table, hooks_of
 from lab.trial.setting import Setting
 from lab.workloads import session_cells
-from lab.workloads.cells import CELLS, Cell
+from lab.workloads.session_cells import CELLS, Cell
 
 OCCURRENCES_CI, OCCURRENCES_NIGHTLY = 1, 4  # crash points drawn for each place of a cell
 CANARY_TRIES = 3
@@ -54,21 +53,28 @@ class Asked:
     nightly: bool
     bug: str | None
 
+    @property
+    def size(self) -> session_cells.Size:
+        return "nightly" if self.nightly else "ci"
+
+    def planted(self, subject: Subject) -> list[Bug]:
+        """The one bug that was asked for, or the canaries."""
+        return [subject.bug(self.bug)] if self.bug is not None else [bug for bug in subject.bugs if bug.canary]
+
 
 def store_cells(subject: Subject) -> StoreCells:
     """What a store says of its cells. Raises UsageError if it says nothing, or names what there is not."""
     path = subject.folder / "cells.toml"
     cells = read_table(StoreCells, path)
-    names = {cell.name for cell in CELLS}
     for name in cells.not_offered:
-        if name not in names | set(session_cells.JOURNAL_MODES):
+        if name not in {*CELLS, *session_cells.JOURNAL_MODES}:
             raise UsageError(f"{path}: [not_offered] there is no cell and no journal mode {name!r}")
     for name, points in cells.points.items():
-        if name not in names:
-            raise UsageError(f"{path}: [points] there is no cell {name!r}", f"There are: {', '.join(sorted(names))}.")
+        if name not in CELLS:
+            raise UsageError(f"{path}: [points] there is no cell {name!r}", f"There are: {', '.join(sorted(CELLS))}.")
         for point in points:
             _check_point(subject, point, f"{path}: [points] {name}")
-    missing = names - {name for name, points in cells.points.items() if points} - set(cells.not_offered)
+    missing = set(CELLS) - {name for name, points in cells.points.items() if points} - set(cells.not_offered)
     if missing:
         raise UsageError(
             f"{path}: nothing is said of {', '.join(sorted(missing))}",
@@ -88,30 +94,32 @@ def _check_point(subject: Subject, point: str, where: str) -> None:
 
 
 def legs_of(subject: Subject, seed: int, asked: Asked) -> tuple[tuple[Leg, ...], tuple[Json, ...]]:
-    """The legs, and their workloads."""
     offered = store_cells(subject)
     legs: list[Leg] = []
     workloads: list[Json] = []
-    for cell in CELLS:
+    for cell in CELLS.values():
         clause = f"{cell.clause} ({cell.source})"
-        for mode in cell.legs.nightly if asked.nightly else cell.legs.ci:
+        for mode in cell.modes(asked.size):
             reason = offered.not_offered.get(cell.name) or offered.not_offered.get(mode)
             if reason:
                 legs.append(Leg(cell.name, mode, None, reason, clause))
                 continue
             legs.append(Leg(cell.name, mode, len(workloads), clause=clause))
-            workload = session_cells.generate(seed, cell.name, mode, "nightly" if asked.nightly else "ci")
+            workload = session_cells.generate(seed, cell.name, mode, asked.size)
             at_moments = ANSWER in offered.points[cell.name]
             workloads.append(session_cells.outlasting(workload) if at_moments else workload)
-    for bug in _planted(subject, asked):
+    for bug in asked.planted(subject):
         leg_of(bug, legs)
     return tuple(legs), tuple(workloads)
 
 
 def make_plan(setting: Setting, asked: Asked, legs: Sequence[Leg], found: dict[int, tuple[Hit, ...]]) -> Plan:
     """For each leg some crash points of each of its places, and a race; then one canary a cell."""
+    planted = asked.planted(setting.subject)
     if asked.bug is not None:
-        return _bug_plan(setting, setting.subject.bug(asked.bug), asked, legs, found)
+        tries = [draw for bug in planted for draw in _tries(setting, bug, Kind.POINT, legs, found)]
+        trials = list(laid_out(tries, asked.storages, asked.faults))
+        return Plan(tuple(trials), 0, (), whole=len(trials))
     offered = store_cells(setting.subject)
     draws: list[Drawn] = []
     known: set[tuple[int, CrashPoint]] = set()
@@ -119,7 +127,7 @@ def make_plan(setting: Setting, asked: Asked, legs: Sequence[Leg], found: dict[i
         if leg.workload is None:
             continue
         rng = random.Random(f"{setting.seed}/{leg.cell}/{leg.journal_mode}")
-        cell = next(cell for cell in CELLS if cell.name == leg.cell)
+        cell = CELLS[leg.cell]
         count = OCCURRENCES_NIGHTLY if asked.nightly else OCCURRENCES_CI
         for place in offered.points[leg.cell]:
             candidates = list(_candidates(cell, place, found[leg.workload]))
@@ -131,32 +139,13 @@ def make_plan(setting: Setting, asked: Asked, legs: Sequence[Leg], found: dict[i
             chosen = rng.sample(candidates, min(count, len(candidates)))
             draws += [Drawn(CrashScript(leg.workload, points), "cover") for points in chosen]
         if cell.races and setting.subject.subject.race is not None:
-            races = session_cells.RACES["nightly" if asked.nightly else "ci"]
+            races = session_cells.RACES[asked.size]
             draws += [Drawn(CrashScript(leg.workload, (), session_cells.RACERS), "cover")] * races
     trials = list(laid_out(draws, asked.storages, asked.faults))
     covers = sorted({point.hook for draw in draws for point in draw.script.points if not point.is_moment})
-    canaries = _planted(setting.subject, asked)
-    tries = [draw for bug in canaries for draw in _tries(setting, bug, Kind.CANARY, legs, found)]
+    tries = [draw for bug in planted for draw in _tries(setting, bug, Kind.CANARY, legs, found)]
     trials += laid_out(tries, asked.storages, asked.faults, start=len(trials) + 1)
-    return Plan(tuple(trials), len(known), tuple(covers), tuple(bug.name for bug in canaries), len(trials))
-
-
-def _bug_plan(setting: Setting, bug: Bug, asked: Asked, legs: Sequence[Leg], found: dict[int, tuple[Hit, ...]]) -> Plan:
-    trials = tuple(laid_out(_tries(setting, bug, Kind.POINT, legs, found), asked.storages, asked.faults))
-    return Plan(trials, 0, (), whole=len(trials))
-
-
-def _tries(
-    setting: Setting, bug: Bug, kind: Kind, legs: Sequence[Leg], found: dict[int, tuple[Hit, ...]]
-) -> list[Drawn]:
-    """The places at which a planted bug is tried."""
-    points = _bug_points(setting, bug, legs, found)[:CANARY_TRIES]
-    return [Drawn(CrashScript(workload, hits), "cover", kind, bug.name) for workload, hits in points]
-
-
-def _planted(subject: Subject, asked: Asked) -> list[Bug]:
-    """The one bug that was asked for, or the canaries."""
-    return [subject.bug(asked.bug)] if asked.bug is not None else [bug for bug in subject.bugs if bug.canary]
+    return Plan(tuple(trials), len(known), tuple(covers), tuple(bug.name for bug in planted), len(trials))
 
 
 def leg_of(bug: Bug, legs: Sequence[Leg]) -> Leg:
@@ -169,20 +158,21 @@ def leg_of(bug: Bug, legs: Sequence[Leg]) -> Leg:
     raise UsageError(f"no leg of this campaign is the one that planted bug {bug.name} shows in: {where}")
 
 
-def _bug_points(
-    setting: Setting, bug: Bug, legs: Sequence[Leg], found: dict[int, tuple[Hit, ...]]
-) -> list[tuple[int, tuple[CrashPoint, ...]]]:
-    """Crash points at which a planted bug may show, in the leg that is about it."""
+def _tries(
+    setting: Setting, bug: Bug, kind: Kind, legs: Sequence[Leg], found: dict[int, tuple[Hit, ...]]
+) -> list[Drawn]:
+    """Where a planted bug may show, in the leg that is about it."""
     leg = leg_of(bug, legs)
     assert leg.workload is not None
-    cell = next(cell for cell in CELLS if cell.name == leg.cell)
     rng = random.Random(f"{setting.seed}/bugs/{bug.name}")
-    pool = [points for place in bug.points for points in _candidates(cell, place, found[leg.workload])]
+    hits = found[leg.workload]
+    pool = [points for place in bug.points for points in _candidates(CELLS[leg.cell], place, hits)]
     if not pool:
         raise LabError(f"no run of {setting.subject.name} reaches the points of planted bug {bug.name}")
     last = pool[-1]  # a bug that needs a long story shows at the end of it
     rng.shuffle(pool)
-    return [(leg.workload, points) for points in (last, *pool)]
+    scripts = [CrashScript(leg.workload, points) for points in (last, *pool)]
+    return [Drawn(script, "cover", kind, bug.name) for script in scripts[:CANARY_TRIES]]
 
 
 def _candidates(cell: Cell, place: str, hits: Sequence[Hit]) -> Iterator[tuple[CrashPoint, ...]]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from lab.engine.errors import LabError
-from lab.model import CrashPoint, Hit
+from lab.model import CrashPoint, CrashScript, Hit
 from lab.subject.spec import Hook
 
 MAX_RECOVERIES = 120  # looked at before a hook that no recovery reaches is called unreached
@@ -28,6 +28,10 @@ class FirstPoint:
     @property
     def point(self) -> CrashPoint:
         return CrashPoint(1, self.hit.hook, self.hit.n)
+
+    def script(self, *later: CrashPoint) -> CrashScript:
+        """Struck there, and in the lives that follow at these."""
+        return CrashScript(self.workload, (self.point, *later))
 
     def __str__(self) -> str:
         return f"{self.point} in workload {self.workload}"

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from lab.model import CrashPoint, CrashScript, Hit, Kind
 from lab.plan.census import Census
-from lab.plan.layout import Drawn, laid_out
-from lab.plan.points import Plan, canaries
+from lab.plan.points import Drawn, Plan, canaries, laid_out
 from lab.subject.spec import Bug
 
 
@@ -22,25 +21,20 @@ def exhaustive_plan(
     """
     firsts = census.first_points()
     failed = [failure.first for failure in census.failed]
-    draws = [Drawn(CrashScript(f.workload, (f.point,)), "cover") for f in failed]
-    draws += [Drawn(CrashScript(f.workload, (f.point,)), "all") for f in firsts if f not in failed]
+    draws = [Drawn(first.script(), "cover") for first in failed]
+    draws += [Drawn(first.script(), "all") for first in firsts if first not in failed]
     for recovery in census.recoveries:
-        for hit in (*recovery.hits, *_first_of_each_hook(recovery.work)):
-            points = (recovery.first.point, CrashPoint(2, hit.hook, hit.n))
-            draws.append(Drawn(CrashScript(recovery.first.workload, points), "all"))
+        first_of_each: dict[str, Hit] = {}
+        for hit in recovery.work:
+            first_of_each.setdefault(hit.hook, hit)
+        for hit in (*recovery.hits, *first_of_each.values()):
+            draws.append(Drawn(recovery.first.script(CrashPoint(2, hit.hook, hit.n)), "all"))
     trials = list(laid_out(draws, storages, faults))
     trials += laid_out(_probes(census), storages, faults[:1], len(trials) + 1)
     trials += laid_out(canaries(seed, bugs, census), storages, faults, len(trials) + 1)
     covers = sorted({point.hook for draw in draws for point in draw.script.points})
     names = tuple(bug.name for bug in bugs if bug.canary)
     return Plan(tuple(trials), len(firsts), tuple(covers), names, len(trials))
-
-
-def _first_of_each_hook(hits: Sequence[Hit]) -> list[Hit]:
-    found: dict[str, Hit] = {}
-    for hit in hits:
-        found.setdefault(hit.hook, hit)
-    return list(found.values())
 
 
 def _probes(census: Census) -> Iterator[Drawn]:

@@ -1,17 +1,43 @@
-"""Crash points of a campaign, as trials: what random, exhaustive and planted-bug plans share. Pure."""
+"""Crash points of a campaign, laid out as trials: what the plans share, and those of a planted bug. Pure."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from lab.model import CrashPoint, CrashScript, Kind, Trial
 from lab.plan.census import Census
-from lab.plan.layout import Drawn, laid_out
 from lab.subject.spec import Bug, hooks_of
 
 CANARY_TRIES = 4  # points at which a planted bug may show, tried until it is caught
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What a plan has drawn: a script, and why."""
+
+    script: CrashScript
+    drawn: str  # as in Trial
+    kind: Kind = Kind.POINT
+    bug: str | None = None
+
+
+def with_faults(points: Sequence[CrashPoint], spelled: str) -> tuple[CrashPoint, ...]:
+    """Each point with its fault of `first>second`; the last fault is that of every further point."""
+    faults = spelled.split(">")
+    return tuple(replace(point, fault=faults[min(n, len(faults) - 1)]) for n, point in enumerate(points))
+
+
+def laid_out(draws: Iterable[Drawn], storages: Sequence[str], faults: Sequence[str], start: int = 1) -> Iterator[Trial]:
+    """The trials, numbered from `start`; a draw's own lie side by side, so that a stopped run has tried all alike."""
+    ident = start
+    for draw in draws:
+        for spelled in faults:
+            script = replace(draw.script, points=with_faults(draw.script.points, spelled))
+            for storage in storages:
+                yield Trial(ident, draw.kind, storage, script, draw.bug, draw.drawn, spelled)
+                ident += 1
 
 
 @dataclass(frozen=True)
@@ -75,9 +101,9 @@ def bug_points(seed: int, bug: Bug, census: Census) -> Iterator[CrashScript]:
         first_hook, *others = hooks_of(text)
         later = tuple(CrashPoint(life, hook) for life, hook in enumerate(others, 2))
         pool = [
-            CrashScript(f.workload, (f.point, *later))
-            for f in census.first_points()
-            if f.hit.hook == first_hook and all(f.hit.tags.get(k) == v for k, v in bug.tags.items())
+            first.script(*later)
+            for first in census.first_points()
+            if first.hit.hook == first_hook and bug.tags.items() <= first.hit.tags.items()
         ]
         rng.shuffle(pool)
         pools.append(pool)

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from lab.model import CrashPoint, CrashScript
 from lab.plan.census import Census, FirstPoint
-from lab.plan.layout import Drawn, laid_out
-from lab.plan.points import Plan, canaries
+from lab.plan.points import Drawn, Plan, canaries, laid_out
 from lab.subject.spec import Bug, CoverageTable, Hook
 
 RECOVERY_CRASH_EVERY = 5  # one trial in five is struck again in its recovery
@@ -25,41 +24,24 @@ def recoveries_wanted(points: int, workloads: int) -> int:
     return min(workloads, points // WORK_CRASH_EVERY)
 
 
-@dataclass(frozen=True)
-class _Entry:
-    """Where life 1 ends, where those after it end, and how it was drawn."""
-
-    first: FirstPoint
-    later: tuple[CrashPoint, ...]
-    how: str  # of Trial.drawn
-
-    @property
-    def key(self) -> tuple[int, str]:
-        return (self.first.workload, str(self.first.point))
-
-    @property
-    def points(self) -> tuple[CrashPoint, ...]:
-        return (self.first.point, *self.later)
-
-    @property
-    def drawn(self) -> Drawn:
-        return Drawn(CrashScript(self.first.workload, self.points), self.how)
-
-
 @dataclass
 class _Draw:
-    """The entries of one layer while they are drawn; never more than `limit`."""
+    """The entries of one layer while they are drawn; never more than `limit`, and none of them twice."""
 
     rng: random.Random
     limit: int
-    entries: list[_Entry] = field(default_factory=list)
+    entries: list[Drawn] = field(default_factory=list)
 
     @property
     def room(self) -> int:
-        return max(0, self.limit - len(self.entries))
+        return self.limit - len(self.entries)
 
-    def add(self, first: FirstPoint, how: str, *later: CrashPoint) -> None:
-        self.entries.append(_Entry(first, later, how))
+    @property
+    def taken(self) -> set[CrashScript]:
+        return {entry.script for entry in self.entries}
+
+    def add(self, script: CrashScript, how: str) -> None:
+        self.entries.append(Drawn(script, how))
 
 
 def random_plan(
@@ -81,20 +63,24 @@ def random_plan(
     draw = _Draw(random.Random(f"{seed}/points"), points)
     firsts = census.first_points()
     for failure in census.failed[:points]:
-        draw.add(failure.first, "cover")
+        draw.add(failure.first.script(), "cover")
     shown = len(draw.entries)
     _cover(draw, firsts, hooks, coverage, census)
-    covers = _covered(draw.entries)
-    recovery_hooks = _recovery_hooks(hooks, census)
-    behind = _behind_the_barrier(draw, points, recovery_hooks, census)
-    taken = {entry.key for entry in draw.entries if not entry.later}
-    rest = [f for f in firsts if (f.workload, str(f.point)) not in taken]
+    # Hooks that the plan is sure to kill at: first points, and second points that a census has seen. Those that are
+    # drawn from the catalogue below may never be reached.
+    covers = tuple(sorted({point.hook for entry in draw.entries for point in entry.script.points}))
+    # What a recovery can be struck at: by the catalogue, and as far as a census has seen up to the barrier.
+    by_catalogue = {hook.name for hook in hooks if hook.where == "recovery"}
+    recovery_hooks = sorted(by_catalogue | {hit.hook for recovery in census.recoveries for hit in recovery.hits})
+    behind = _behind_the_barrier(draw, recovery_hooks, census)
+    taken = draw.taken
+    rest = [first for first in firsts if first.script() not in taken]
     for first in draw.rng.sample(rest, min(len(rest), draw.room - len(behind))):
-        draw.add(first, "random")
-    _strike_recoveries(draw, points, shown, recovery_hooks)
+        draw.add(first.script(), "random")
+    _strike_recoveries(draw, shown, recovery_hooks)
     ordered = draw.entries[shown:] + behind
     draw.rng.shuffle(ordered)
-    trials = list(laid_out((entry.drawn for entry in draw.entries[:shown] + ordered), storages, faults))
+    trials = list(laid_out(draw.entries[:shown] + ordered, storages, faults))
     trials += laid_out(canaries(seed, bugs, census), storages, faults, len(trials) + 1)
     names = tuple(bug.name for bug in bugs if bug.canary)
     return Plan(tuple(trials), len(firsts), covers, names, len(trials), len(rest))
@@ -110,74 +96,56 @@ def _cover(
     for window in coverage.windows:
         for value in coverage.values:
             _cover_one(draw, [f for f in by_hook.get(window, []) if f.hit.tags.get(coverage.by) == value])
-    ways: dict[str, list[tuple[FirstPoint, CrashPoint]]] = {}
+    ways: dict[str, list[CrashScript]] = {}
     for recovery in census.recoveries:
         for hit in (*recovery.hits, *recovery.work):
-            ways.setdefault(hit.hook, []).append((recovery.first, CrashPoint(2, hit.hook, hit.n)))
+            ways.setdefault(hit.hook, []).append(recovery.first.script(CrashPoint(2, hit.hook, hit.n)))
     for hook in hooks:
         if hook.where == "recovery" and hook.name in ways and draw.room:
-            first, second = draw.rng.choice(ways[hook.name])
-            draw.add(first, "cover", second)
+            draw.add(draw.rng.choice(ways[hook.name]), "cover")
     # Shuffled, so that a plan too small for all of them still touches every area of the subject.
     for hook in draw.rng.sample(list(hooks), len(hooks)):
-        if not any(entry.first.hit.hook == hook.name for entry in draw.entries):
+        if not any(entry.script.points[0].hook == hook.name for entry in draw.entries):
             _cover_one(draw, by_hook.get(hook.name, []))
 
 
 def _cover_one(draw: _Draw, candidates: Sequence[FirstPoint]) -> None:
     """One of these that is in no entry yet: a coverage window may have taken it for another reason."""
-    taken = {entry.key for entry in draw.entries if not entry.later}
-    free = [first for first in candidates if (first.workload, str(first.point)) not in taken]
+    taken = draw.taken
+    free = [script for first in candidates if (script := first.script()) not in taken]
     if free and draw.room:
         draw.add(draw.rng.choice(free), "cover")
 
 
-def _covered(entries: Sequence[_Entry]) -> tuple[str, ...]:
-    """Hooks that the plan is sure to kill at: all first points, and second points that a census has seen.
-
-    The points that are drawn from the catalogue later may never be reached.
-    """
-    return tuple(sorted({point.hook for entry in entries for point in entry.points}))
-
-
-def _recovery_hooks(hooks: Sequence[Hook], census: Census) -> list[str]:
-    """What a recovery can be struck at: by the catalogue, and as far as a census has seen up to the barrier."""
-    by_catalogue = {hook.name for hook in hooks if hook.where == "recovery"}
-    return sorted(by_catalogue | {hit.hook for recovery in census.recoveries for hit in recovery.hits})
-
-
-def _behind_the_barrier(draw: _Draw, points: int, recovery_hooks: Sequence[str], census: Census) -> list[_Entry]:
+def _behind_the_barrier(draw: _Draw, recovery_hooks: Sequence[str], census: Census) -> list[Drawn]:
     """One entry in five, each struck where a census saw the work after a recovery; some again in the next recovery.
 
     Every hit behind a barrier is as likely as any other. At most half of the room: the rest is for first points.
     """
-    planned = {(entry.first.workload, entry.points) for entry in draw.entries if entry.later}
-    there = [
-        (recovery.first, CrashPoint(2, hit.hook, hit.n)) for recovery in census.recoveries for hit in recovery.work
-    ]
-    free = [(first, second) for first, second in there if (first.workload, (first.point, second)) not in planned]
-    count = min(points // WORK_CRASH_EVERY, draw.room // 2, len(free))
-    entries = [_Entry(first, (second,), "random") for first, second in draw.rng.sample(free, count)]
+    taken = draw.taken
+    there = (r.first.script(CrashPoint(2, hit.hook, hit.n)) for r in census.recoveries for hit in r.work)
+    free = [script for script in there if script not in taken]
+    count = min(draw.limit // WORK_CRASH_EVERY, draw.room // 2, len(free))
+    scripts = draw.rng.sample(free, count)
     for at in draw.rng.sample(range(count), count // THIRD_CRASH_EVERY if recovery_hooks else 0):
-        third = CrashPoint(3, draw.rng.choice(recovery_hooks))
-        entries[at] = replace(entries[at], later=(*entries[at].later, third))
-    return entries
+        scripts[at] = _struck_again(scripts[at], CrashPoint(3, draw.rng.choice(recovery_hooks)))
+    return [Drawn(script, "random") for script in scripts]
 
 
-def _strike_recoveries(draw: _Draw, points: int, shown: int, recovery_hooks: Sequence[str]) -> None:
+def _strike_recoveries(draw: _Draw, shown: int, recovery_hooks: Sequence[str]) -> None:
     """Strike entries again in their recovery, at hooks of the catalogue, until one in five is.
 
     Which ones does not depend on what they are, so those that are left with one point are still a fair sample.
     """
-    twice = {(entry.first.workload, entry.points) for entry in draw.entries if entry.later}
-    single = [at for at, entry in enumerate(draw.entries) if at >= shown and not entry.later]
-    missing = min(len(single), max(0, points // RECOVERY_CRASH_EVERY - len(twice)))
+    twice = {script for script in draw.taken if len(script.points) > 1}
+    single = [at for at, entry in enumerate(draw.entries) if at >= shown and len(entry.script.points) == 1]
+    missing = min(len(single), max(0, draw.limit // RECOVERY_CRASH_EVERY - len(twice)))
     for at in draw.rng.sample(single, missing):
         entry = draw.entries[at]
-        seconds = [
-            point
-            for hook in recovery_hooks
-            if (entry.first.workload, (entry.first.point, point := CrashPoint(2, hook))) not in twice
-        ]
-        if seconds:
-            draw.entries[at] = replace(entry, later=(draw.rng.choice(seconds),))
+        again = [_struck_again(entry.script, CrashPoint(2, hook)) for hook in recovery_hooks]
+        if free := [script for script in again if script not in twice]:
+            draw.entries[at] = replace(entry, script=draw.rng.choice(free))
+
+
+def _struck_again(script: CrashScript, point: CrashPoint) -> CrashScript:
+    return replace(script, points=(*script.points, point))

@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from lab.model import END, PAUSE, START, CrashPoint, Json, Life, Limits, Op, Scenario
-from lab.plan.operations import FIELD, Operation, Thing
-from lab.plan.plan_file import PlanFile
+from lab.plan.plan_file import FIELD, Operation, PlanFile, Thing
 from lab.subject.spec import Hook
 
 PAUSES = 0.25  # of the operations are followed by one: without, queues never drain and turns never end in between
@@ -165,7 +164,6 @@ class _Script:
         return self._hot[name] if self.rng.random() < HOT else self.rng.choice(self._there[name])
 
     def _values(self, op: Operation) -> Json:
-        """The other arguments."""
         return {name: self._value(template) for name, template in op.args.items()}
 
     def _value(self, template: str | tuple[str | bool | int, ...]) -> str | bool | int:

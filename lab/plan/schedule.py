@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from lab.model import SIGKILL, Kind, Scenario, Trial
-from lab.plan.layout import with_faults
 from lab.plan.plan_file import PlanFile, Seed
+from lab.plan.points import with_faults
 from lab.plan.scenarios import scenario
 from lab.subject.spec import Bug, Hook
 
@@ -42,12 +42,10 @@ class Draw:
         return Trial(ident, kind, storage, _struck_by(drawn, faults), bug, why, faults)
 
     def layer(self, number: int) -> str:
-        """The layers in turn."""
         return self.storages[number % len(self.storages)]
 
 
 def _struck_by(drawn: Scenario, faults: str) -> Scenario:
-    """Each kill with its fault."""
     kills = iter(with_faults(drawn.kills, faults))
     lives = (replace(life, kill=None if life.kill is None else next(kills)) for life in drawn.lives)
     return replace(drawn, lives=tuple(lives))

@@ -199,9 +199,7 @@ def _one_at_a_time(scenario: Scenario, order: Sequence[int]) -> Iterator[Scenari
     recorded = replace(scenario, lives=tuple(Life(_in_order(life.ops, invoked), life.kill) for life in scenario.lives))
     for ordered in (recorded, scenario):
         alone = _renumbered(scenario, ordered.lives, dict.fromkeys(range(1, scenario.clients + 1), 1))
-        yield replace(
-            alone, lives=tuple(Life(tuple(o for o in li.ops if o.op != PAUSE), li.kill) for li in alone.lives)
-        )
+        yield _only(alone, {op.step for op in alone.operations})
         yield alone
 
 
@@ -251,18 +249,16 @@ def _concerning(scenario: Scenario, about: int) -> Iterator[Scenario]:
         return bool(narrowest & _things(op)) and alike in (op.op, None)
 
     def beside_it(op: Op) -> bool:
-        return same_thing(op) or (bool(shared & _things(op)) and any(makers[thing] == op.op for thing in _things(op)))
+        return same_thing(op) or (bool(shared & _things(op)) and bool(_made(op, makers)))
 
     def all_named(op: Op) -> bool:
         return bool(shared & _things(op))
 
     for kept in (same_thing, beside_it, all_named):
         steps = {op.step for op in ops if kept(op) or op.step == about}
-        lives = tuple(Life(tuple(op for op in life.ops if op.step in steps), life.kill) for life in scenario.lives)
-        needed = {thing for life in lives for op in life.ops for thing in _things(op)}
-        steps |= {op.step for op in ops if any(makers[thing] == op.op for thing in _things(op) & needed)}
-        lives = tuple(Life(tuple(op for op in life.ops if op.step in steps), life.kill) for life in scenario.lives)
-        yield replace(scenario, lives=lives)
+        needed = {thing for op in ops if op.step in steps for thing in _things(op)}
+        steps |= {op.step for op in ops if _made(op, makers) & needed}
+        yield _only(scenario, steps)
 
 
 def _fewer_operations(search: _Search) -> None:
@@ -295,11 +291,12 @@ def _without(scenario: Scenario, gone: set[int]) -> Iterator[Scenario]:
     A kill that counts strikes elsewhere if fewer operations come before it, so each is offered with a lower count too.
     """
     orphans = _orphans(scenario, gone) - _orphans(scenario, set())
-    for steps in (gone | orphans, gone):
-        lives = tuple(Life(tuple(op for op in li.ops if op.step not in steps), li.kill) for li in scenario.lives)
-        yield replace(scenario, lives=lives)
-        fewer = zip(scenario.lives, lives, strict=True)
-        yield replace(scenario, lives=tuple(Life(now.ops, _lowered(then, now)) for then, now in fewer))
+    steps = {op.step for life in scenario.lives for op in life.ops}
+    for kept in (steps - gone - orphans, steps - gone):
+        less = _only(scenario, kept)
+        yield less
+        fewer = zip(scenario.lives, less.lives, strict=True)
+        yield replace(less, lives=tuple(Life(now.ops, _lowered(then, now)) for then, now in fewer))
 
 
 def _lowered(then: Life, now: Life) -> CrashPoint | None:
@@ -341,6 +338,12 @@ def _things(op: Op) -> set[Thing]:
 
 def _made(op: Op, makers: Mapping[Thing, str]) -> set[Thing]:
     return {thing for thing in _things(op) if makers[thing] == op.op}
+
+
+def _only(scenario: Scenario, steps: set[int]) -> Scenario:
+    """The operations of these steps."""
+    lives = (Life(tuple(op for op in life.ops if op.step in steps), life.kill) for life in scenario.lives)
+    return replace(scenario, lives=tuple(lives))
 
 
 def _with_life(scenario: Scenario, n: int, life: Life) -> Scenario:

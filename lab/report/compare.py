@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from lab.model import CrashPoint, Result, Word
 from lab.report import coverage, legs
 from lab.report.failures import place
-from lab.report.numbers import mean, up_ms, verdicts
+from lab.report.numbers import up_ms, verdicts
+from lab.report.sections import FIRST_POINTS, STARTS
 from lab.report.statistics import Quantiles
 from lab.report.text import align, in_parts, labelled, percent, plural
 from lab.run.data import GREEN, RunData, workload_of
@@ -40,21 +41,21 @@ def _within(data: RunData) -> list[str]:
     columns = [(storage, data, storage) for storage in data.storages]
     for start in range(1, max(2, len(columns)), COLUMNS - 1):
         lines += [*_numbers([columns[0], *columns[start : start + COLUMNS - 1]]), ""]
-    for block in (_layers_of_legs(data), _modes_of_cells(data)):
-        lines += [*block, ""] if block else []
+    for block in filter(None, (_layers_of_legs(data), _modes_of_cells(data))):
+        lines += [*block, ""]
     return lines + _differing(columns)
 
 
 def _between(first: RunData, second: RunData) -> list[str]:
-    lines = [f"A  {first.run}  {first.campaign} of {first.subject}, seed {first.seed}"]
-    lines += [f"B  {second.run}  {second.campaign} of {second.subject}, seed {second.seed}"]
+    runs = (("A", first), ("B", second))
+    lines = [f"{name}  {data.run}  {data.campaign} of {data.subject}, seed {data.seed}" for name, data in runs]
     pairs = []
     for storage in dict.fromkeys((*first.storages, *second.storages)):
         lines.append("")
         if storage not in first.storages or storage not in second.storages:
             lines.append(f"{storage}: only in {'A' if storage in first.storages else 'B'}")
             continue
-        pairs.append([(f"{storage} A", first, storage), (f"{storage} B", second, storage)])
+        pairs.append([(f"{storage} {name}", data, storage) for name, data in runs])
         block = _legs_of_runs(first, second, storage)
         lines += [*_numbers(pairs[-1]), *(["", *block] if block else [])]
     lines.append("")
@@ -73,19 +74,15 @@ def _numbers(columns: Sequence[Column]) -> list[str]:
         ["", *(head for head, _, _ in columns)],
         _equal("trials", each(lambda data, s: f"{len(data.points(s)):,}")),
         *(_equal(word, [f"{verdicts(data, s)[word]:,}" for _, data, s in columns]) for word in Word),
-        _equal("hooks killed at", each(lambda data, s: _hooks(data, s))),
-        _equal("first points", each(lambda data, s: f"{coverage.first_points(data, s):,} of {data.points_known:,}")),
+        _equal("hooks killed at", each(lambda data, s: f"{coverage.covered(data, s)} of {data.expected_hooks}")),
+        _equal("first points", each(FIRST_POINTS[1])),
         _equal("struck again", each(lambda data, s: f"{coverage.second_crashes(data, s):,}")),
         ["upper bound *", *(percent(bound.upper) if bound else "none" for bound in bounds)],
         ["drawn at random", *(f"{bound.drawn:,}" if bound else "0" for bound in bounds)],
-        ["starts a trial", *each(lambda data, s: f"{mean([r.starts for r in data.points(s)]):.1f}")],
+        ["starts a trial", *each(STARTS[1])],
         *([f"recovery {name}", *_times(times, name)] for name in ("p50", "p95", "max")),
     ]
     return align(rows)
-
-
-def _hooks(data: RunData, storage: str) -> str:
-    return f"{len(data.hooks) - len(coverage.uncovered(data, storage))} of {data.expected_hooks}"
 
 
 def _equal(label: str, cells: list[str]) -> list[str]:
@@ -94,47 +91,45 @@ def _equal(label: str, cells: list[str]) -> list[str]:
 
 
 def _times(found: Sequence[Quantiles | None], name: str) -> list[str]:
-    base = getattr(found[0], name) if found[0] else 0.0
-    cells = []
-    for n, quantiles in enumerate(found):
-        value = getattr(quantiles, name) if quantiles else None
+    values: list[float | None] = [getattr(quantiles, name, None) for quantiles in found]
+    base, cells = values[0], []
+    for n, value in enumerate(values):
         ratio = f"×{value / base:.2f} " if n and base and value is not None else ""
         cells.append(f"{ratio}{value:,.0f} ms" if value is not None else "none")
     return cells
-
-
-def _by_key(data: RunData, storage: str) -> dict[Key, Result]:
-    return {(workload_of(r.trial) or 0, r.trial.kills, r.trial.faults): r for r in data.points(storage)}
 
 
 def _differing(columns: Sequence[Column]) -> list[str]:
     """The points that more than one column tried and that ended differently; reds first."""
     if len(columns) < 2:
         return []
-    tried = [(name, _by_key(data, storage)) for name, data, storage in columns]
-    shared = {key for _, results in tried for key in results if sum(key in other for _, other in tried) > 1}
-    found = []
-    for key in sorted(shared, key=_order):
-        ended = [(name, results[key]) for name, results in tried if key in results]
-        words = {result.verdict.word for _, result in ended}
-        if len(words) > 1:
-            found.append((words <= GREEN, ended))
-    found.sort(key=lambda entry: entry[0])
-    names = ", ".join(name for name, _ in tried)
+    tried: dict[Key, dict[str, Result]] = {}
+    for name, data, storage in columns:
+        for result in data.points(storage):
+            key = (workload_of(result.trial) or 0, result.trial.kills, result.trial.faults)
+            tried.setdefault(key, {})[name] = result
+    shared = [tried[key] for key in sorted(tried, key=_order) if len(tried[key]) > 1]
+    found = [ended for ended in shared if len(_words(ended)) > 1]
+    found.sort(key=lambda ended: _words(ended) <= GREEN)
+    names = ", ".join(name for name, _, _ in columns)
     count = f"{plural(len(shared), 'point')} tried on more than one of {names}: {len(found):,} ended differently"
     lines = labelled("points", count)
-    for _, ended in found[:LISTED]:
-        words_of = ", ".join(f"{name} {result.verdict.word}" for name, result in ended)
-        trial = ended[0][1].trial
+    for ended in found[:LISTED]:
+        words_of = ", ".join(f"{name} {result.verdict.word}" for name, result in ended.items())
+        trial = next(iter(ended.values())).trial
         leg = columns[0][1].leg(trial)
         about = leg.name if leg else f"workload {workload_of(trial)}"
         lines += labelled("≠", one_line(f"{place(trial)} ({about}): {words_of}"))
     return lines + (labelled("", f"and {len(found) - LISTED:,} more") if len(found) > LISTED else [])
 
 
-def _order(key: Key) -> tuple[int, list[tuple[int, str, int]], str]:
+def _words(ended: dict[str, Result]) -> set[Word]:
+    return {result.verdict.word for result in ended.values()}
+
+
+def _order(key: Key) -> tuple[int, list[tuple[int, str, int, int]], str]:
     workload, points, faults = key
-    return workload, [(p.life, p.hook, p.occurrence) for p in points], faults
+    return workload, [(p.life, p.hook, p.occurrence, p.after_ms) for p in points], faults
 
 
 # Legs: on the layers, in the journal modes, in two runs.
@@ -149,13 +144,13 @@ def _layers_of_legs(data: RunData) -> list[str]:
         [leg.cell, leg.journal_mode, *_marked([found[leg.cell, leg.journal_mode, s] for s in data.storages])]
         for leg in legs.shown(data)
     ]
-    return _lines(["cell", "mode", *data.storages], rows)
+    return in_parts([["cell", "mode", *data.storages], *rows], left=2) if rows else []
 
 
 def _modes_of_cells(data: RunData) -> list[str]:
     """Each cell on each layer, its words in the journal modes."""
     rows = [[row.cell, row.layer, *_marked(row.outcomes)] for row in legs.rows(data)]
-    return _lines(["cell", "layer", *legs.modes(data)], rows)
+    return in_parts([["cell", "layer", *legs.modes(data)], *rows], left=2) if rows else []
 
 
 def _legs_of_runs(first: RunData, second: RunData, storage: str) -> list[str]:
@@ -163,7 +158,7 @@ def _legs_of_runs(first: RunData, second: RunData, storage: str) -> list[str]:
     found = [legs.outcomes(data) for data in (first, second)]
     either = dict.fromkeys((leg.cell, leg.journal_mode) for data in (first, second) for leg in legs.shown(data))
     rows = [[cell, mode, *_marked([of.get((cell, mode, storage)) for of in found])] for cell, mode in either]
-    return _lines(["cell", "mode", f"{storage} A", f"{storage} B"], rows)
+    return in_parts([["cell", "mode", f"{storage} A", f"{storage} B"], *rows], left=2) if rows else []
 
 
 def _marked(outcomes: Sequence[legs.Outcome | None]) -> list[str]:
@@ -171,7 +166,3 @@ def _marked(outcomes: Sequence[legs.Outcome | None]) -> list[str]:
     words = [outcome.word if outcome else legs.NO_LEG for outcome in outcomes]
     verdicts_of = [word for word in words if word in list(Word)]
     return [f"≠ {word}" if word in verdicts_of and word != verdicts_of[0] else word for word in words]
-
-
-def _lines(head: list[str], rows: list[list[str]]) -> list[str]:
-    return [line for part in in_parts([head, *rows], left=2) for line in (*part, "")][:-1] if rows else []

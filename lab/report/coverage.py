@@ -7,7 +7,7 @@ missing, proves no coverage. A campaign lists those of the functions from `nothi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 
 from lab.model import ANSWER, END, INVOKE, MOMENTS, START, Kind, LedgerCounts, Result, Trial, Word, catches
@@ -30,20 +30,26 @@ def bound(data: RunData, storage: str) -> Bound | None:
 
     Per layer and fault, since the same points are tried with each: together they are no independent draws.
     """
-    mine = [trial for trial in data.trials if trial.storage == storage and is_draw(trial)]
     ended = {r.trial.ident: r.verdict.word for r in data.points(storage)}
-    found = []
-    for faults in {trial.faults for trial in mine}:
-        drawn = [trial.ident for trial in mine if trial.faults == faults]
-        words = [ended[ident] for ident in drawn if ident in ended]
-        found.append(statistics.bound(data.population, len(drawn), words))
-    return max((b for b in found if b), key=lambda b: b.upper) if found and all(found) else None
+    draws: dict[str, list[int]] = {}
+    for trial in data.trials:
+        if trial.storage == storage and is_draw(trial):
+            draws.setdefault(trial.faults, []).append(trial.ident)
+    return _highest(
+        statistics.bound(data.population, len(drawn), [ended[ident] for ident in drawn if ident in ended])
+        for drawn in draws.values()
+    )
 
 
 def highest_bound(data: RunData) -> Bound | None:
     """That of the layer where it is highest; None if a layer has none."""
-    found = [bound(data, storage) for storage in data.storages]
-    return max((b for b in found if b), key=lambda b: b.upper) if found and all(found) else None
+    return _highest(bound(data, storage) for storage in data.storages)
+
+
+def _highest(bounds: Iterable[Bound | None]) -> Bound | None:
+    found = list(bounds)
+    known = [each for each in found if each]
+    return max(known, key=lambda each: each.upper) if known and len(known) == len(found) else None
 
 
 # What was killed, and where.
@@ -65,10 +71,8 @@ def kills_at(data: RunData, storage: str | None = None) -> Counter[str]:
 
 def kinds(data: RunData) -> dict[str, int]:
     """`hook` or the moment -> kills, most first."""
-    found: Counter[str] = Counter()
-    for name, count in kills_at(data).items():
-        found[name if name in MOMENTS else "hook"] += count
-    return dict(found.most_common())
+    at = (hit.hook for r in data.judged() for hit in r.hits)
+    return dict(Counter(name if name in MOMENTS else "hook" for name in at).most_common())
 
 
 def words_at(data: RunData, hook: str, storage: str) -> Counter[Word]:
@@ -86,6 +90,10 @@ def uncovered(data: RunData, storage: str | None = None) -> tuple[str, ...]:
     """Hooks of the catalogue that nothing was killed at, on one layer or anywhere."""
     at = kills_at(data, storage)
     return tuple(hook.name for hook in data.hooks if not at[hook.name])
+
+
+def covered(data: RunData, storage: str | None = None) -> int:
+    return len(data.hooks) - len(uncovered(data, storage))
 
 
 def covered_everywhere(data: RunData) -> int:
@@ -160,18 +168,18 @@ def canaries(data: RunData) -> tuple[Canary, ...]:
         planted = [b for b in data.bugs if (b.name == data.bug if data.bug else b.canary)]
         return tuple(Canary(b, None, tuple(r for r in data.ordered if r.trial.bug == b.name)) for b in planted)
     catalogue = {bug.name: bug for bug in data.bugs}
-    pairs = {(t.bug or "", t.storage): None for t in data.trials if t.kind is Kind.CANARY}
+    tried = (t for t in data.trials if t.kind is Kind.CANARY)
+    tries: dict[tuple[str, str], list[Result]] = {(t.bug or "", t.storage): [] for t in tried}
     if not (data.is_shard or data.is_of_a_bug):
-        pairs |= {(bug.name, storage): None for bug in data.bugs if bug.canary for storage in data.storages}
-    tries: dict[tuple[str, str], list[Result]] = {}
+        tries |= {(bug.name, storage): [] for bug in data.bugs if bug.canary for storage in data.storages}
     for result in data.ordered:
-        if result.trial.kind is Kind.CANARY:
-            tries.setdefault((result.trial.bug or "", result.trial.storage), []).append(result)
-    order = [*data.storages, *dict.fromkeys(storage for _, storage in pairs if storage not in data.storages)]
+        key = (result.trial.bug or "", result.trial.storage)
+        if result.trial.kind is Kind.CANARY and key in tries:
+            tries[key].append(result)
+    order = [*dict.fromkeys((*data.storages, *(storage for _, storage in tries)))]
     return tuple(
-        Canary(catalogue.get(name, BugInfo(name, "", "not in the catalogue")), storage, tuple(tries.get(key, ())))
-        for key in sorted(pairs, key=lambda pair: (pair[0], order.index(pair[1])))
-        for name, storage in [key]
+        Canary(catalogue.get(name, BugInfo(name, "", "not in the catalogue")), storage, tuple(tries[name, storage]))
+        for name, storage in sorted(tries, key=lambda key: (key[0], order.index(key[1])))
     )
 
 
@@ -195,7 +203,6 @@ def nothing_tried(data: RunData) -> Sequence[str]:
 
 
 def nothing_asked(data: RunData) -> Sequence[str]:
-    """Clients that sent no operation."""
     return [] if any(r.operations for r in data.points()) else ["no operation was sent"]
 
 
@@ -211,8 +218,7 @@ def idle_layers(data: RunData) -> Sequence[str]:
 
 def dead_checks(data: RunData) -> Sequence[str]:
     """Promised properties, and audits, that compared nothing."""
-    names = [n for n in asked(data) if n in data.audits or data.promises.get(n)]
-    return _unchecked(data, names)
+    return _unchecked(data, [n for n in asked(data) if n in data.audits or data.promises.get(n)])
 
 
 def dead_audits(data: RunData) -> Sequence[str]:

@@ -7,7 +7,7 @@ in any section or renderer, knows a campaign by name.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from lab.model import Json, Word
@@ -21,8 +21,6 @@ SYMBOLS = {"pass": "✓", "note": "✎", "violation": "✗", "hang": "…", "inv
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of a table."""
-
     text: str
     tone: Tone = ""
     more: str = ""  # a second, smaller line: of a page only
@@ -33,32 +31,27 @@ class Cell:
 class Table:
     """Rows under a head. The first `left` columns are text, the others are numbers and flush right."""
 
-    head: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    head: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
     left: int = 1
 
 
-def row(*cells: str | Cell) -> tuple[Cell, ...]:
-    """A row of plain texts and of cells."""
-    return tuple(cell if isinstance(cell, Cell) else Cell(cell) for cell in cells)
-
-
-def table(head: Sequence[str], rows: Sequence[tuple[Cell, ...]], left: int = 1) -> Table:
-    return Table(tuple(head), tuple(rows), left)
+def row(*cells: str | Cell) -> list[Cell]:
+    return [cell if isinstance(cell, Cell) else Cell(cell) for cell in cells]
 
 
 @dataclass(frozen=True)
 class Lines:
     """Labelled lines: `hooks     96 of 96 killed at on every layer`."""
 
-    rows: tuple[tuple[str, str], ...]
+    rows: Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True)
 class Items:
     """A list; each entry stands for itself. `label` is what a terminal puts before each."""
 
-    entries: tuple[str, ...]
+    entries: Sequence[str]
     label: str = ""
 
 
@@ -69,8 +62,8 @@ class Failure:
     word: Word
     title: str
     where: str  # trial 0412 · overlay · sigkill
-    lines: tuple[tuple[str, str], ...]
-    script: tuple[str, ...] = ()  # its reproducer, if that is short
+    lines: Sequence[tuple[str, str]]
+    script: Sequence[str] = ()  # its reproducer, if that is short
     picture: Timeline | None = None
     anchor: str = ""
 
@@ -101,10 +94,11 @@ class Section:
     """Blocks under a title. One without blocks is not shown."""
 
     title: str
-    blocks: tuple[Block, ...]
+    blocks: Sequence[Block]
     lead: str = ""  # a sentence below the title: of a page only
     brief: bool = True  # on a terminal and in Markdown too, not on the page alone
-    urgent: str = ""  # why a person must see it: first on a page, last on a terminal, which it heads there
+    urgent: bool = False  # a person must see it: first on a page, last on a terminal
+    heading: str = ""  # of an urgent one on a terminal
 
 
 @dataclass(frozen=True)
@@ -124,7 +118,7 @@ class Suite:
     """The tests of one storage layer, of the canaries, or of what a green run must have seen."""
 
     name: str
-    cases: tuple[Case, ...]
+    cases: Sequence[Case]
 
 
 @dataclass(frozen=True)
@@ -139,36 +133,29 @@ class Headline:
 
 @dataclass(frozen=True)
 class Document:
-    """The whole report of one run."""
-
     run: str
     campaign: str
     subject: str
     seed: int
     took_s: float
     headline: Headline
-    facts: tuple[tuple[str, str, str], ...]  # at the head of a page: label, number, what qualifies it
-    about: tuple[tuple[str, str], ...]  # what was run, in labelled lines
-    sections: tuple[Section, ...]
-    suites: tuple[Suite, ...]
+    facts: Sequence[tuple[str, str, str]]  # at the head of a page: label, number, what qualifies it
+    about: Sequence[tuple[str, str]]  # what was run, in labelled lines
+    sections: Sequence[Section]
+    suites: Sequence[Suite]
     numbers: Json  # the content of summary.json
 
 
-Sections = tuple[Callable[[RunData], Section], ...]
-Owes = tuple[Callable[[RunData], Sequence[str]], ...]
-
-
-def _whole(_: RunData) -> str:
-    return ""
+Owes = Sequence[Callable[[RunData], Sequence[str]]]
 
 
 @dataclass(frozen=True)
 class Report:
     """What the report of a campaign consists of: a campaign has one, as data."""
 
-    sections: Sections
+    sections: Sequence[Callable[[RunData], Section]]
     owes: Owes  # each says why a run without a failure would still prove too little, a line a reason
     cases: Callable[[RunData, str], Sequence[Case]]  # the tests of one layer
     facts: Callable[[RunData], Sequence[tuple[str, str, str]]]
     work: Callable[[RunData], str]  # what a run has done, as a PASS says it: `1,500 real kills`
-    partial: Callable[[RunData], str] = field(default=_whole)  # what part of the whole a small run was asked for
+    partial: Callable[[RunData], str] = lambda data: ""  # what part of the whole a small run was asked for

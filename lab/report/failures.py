@@ -37,9 +37,9 @@ class Said:
 def said(fact: str, prop: str = "", why: str = "") -> Said:
     """Of a fact and why it differs, or of a note, which has both in one."""
     match = _FACT.match(fact)
-    name = (match["property"] if match else None) or prop
-    parts = [part for part in (name, match["rest"] if match else fact, why) if part]
-    return Said(name, match["step"] if match else "", match["op"] if match else "", ": ".join(parts))
+    step, op, what = match.group("step", "op", "rest") if match else ("", "", fact)
+    name = (match and match["property"]) or prop
+    return Said(name, step, op, ": ".join(filter(None, (name, what, why))))
 
 
 def said_of(result: Result) -> Said:
@@ -88,14 +88,14 @@ def where(trial: Trial) -> str:
 
 def about(trial: Trial) -> str:
     """A trial on one line: `canary ack-before-append: log.synced#4 (workload 7)`."""
-    planted = f"{trial.kind if trial.kind is not Kind.POINT else ''} {trial.bug or ''}".strip()
-    return one_line(f"{f'{planted}: ' if planted else ''}{setting(trial)}")
+    planted = " ".join(filter(None, ("" if trial.kind is Kind.POINT else trial.kind, trial.bug)))
+    return one_line(f"{planted}: {setting(trial)}" if planted else setting(trial))
 
 
 def setting(trial: Trial) -> str:
     """`log.synced#4 (workload 7)`, `seed 7/12`."""
     workload = workload_of(trial)
-    return place(trial) + (f" (workload {workload})" if workload is not None else "")
+    return place(trial) if workload is None else f"{place(trial)} (workload {workload})"
 
 
 def title(data: RunData, result: Result) -> str:
@@ -108,7 +108,6 @@ def title(data: RunData, result: Result) -> str:
 
 
 def promise(data: RunData, result: Result) -> str:
-    """What was promised, from the subject's own file."""
     name, leg = result.verdict.property, data.leg(result.trial)
     if name in data.audits:
         return f"nothing: {name} says whether it ran as asked, and it did not, so it counts for nothing"
@@ -119,7 +118,6 @@ def promise(data: RunData, result: Result) -> str:
 
 
 def details(data: RunData, result: Result) -> list[tuple[str, str]]:
-    """A trial in labelled lines, all that is needed to understand and to repeat it."""
     trial, verdict = result.trial, result.verdict
     lines = _struck(result)
     if leg := data.leg(trial):
@@ -137,7 +135,8 @@ def details(data: RunData, result: Result) -> list[tuple[str, str]]:
             ("expected", value(differs.expected)),
             ("found", value(differs.found)),
         ]
-        lines += [("since", differs.why)] if differs.why not in ("", verdict.why) else []
+        if differs.why not in ("", verdict.why):
+            lines.append(("since", differs.why))
     if result.reproduced:
         lines.append(("reproduced", f"{result.reproduced.again} of {plural(result.reproduced.of, 'time')}"))
     if result.evidence:
@@ -195,8 +194,8 @@ def failure(data: RunData, group: Sequence[Result], pictures: Mapping[int, Timel
         word=result.verdict.word,
         title=one_line(title(data, result), TITLE_CHARS),
         where=where(result.trial),
-        lines=tuple(lines),
-        script=tuple(script_lines(found.scenario)) if found and shows else (),
+        lines=lines,
+        script=script_lines(found.scenario) if found and shows else (),
         picture=pictures.get(result.trial.ident),
         anchor=anchor(data, result),
     )

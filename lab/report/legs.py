@@ -73,48 +73,38 @@ def modes(data: RunData) -> tuple[str, ...]:
 
 def outcomes(data: RunData) -> dict[tuple[str, str, str], Outcome]:
     """(cell, journal mode, layer) -> what became of it."""
-    return {
-        (leg.cell, leg.journal_mode, storage): Outcome(
-            leg,
-            storage,
-            sum(
-                t.kind is Kind.POINT and leg.offered and (workload_of(t), t.storage) == (leg.workload, storage)
+    found = {}
+    for leg in shown(data):
+        for storage in data.storages:
+            planned = sum(
+                t.kind is Kind.POINT and t.storage == storage and leg.offered and workload_of(t) == leg.workload
                 for t in data.trials
-            ),
-            tuple(r for r in data.points(storage) if leg.offered and workload_of(r.trial) == leg.workload),
-        )
-        for leg in shown(data)
-        for storage in data.storages
-    }
+            )
+            results = tuple(r for r in data.points(storage) if leg.offered and workload_of(r.trial) == leg.workload)
+            found[leg.cell, leg.journal_mode, storage] = Outcome(leg, storage, planned, results)
+    return found
 
 
-def rows(data: RunData) -> tuple[Row, ...]:
-    """The table, a row for each cell on each layer."""
+def rows(data: RunData, *, fold: bool = False) -> list[Row]:
+    """The table, a row for each cell on each layer; folded, one for a cell that came to the same on all of several."""
     found, columns = outcomes(data), modes(data)
-    return tuple(
-        Row(cell, storage, tuple(found.get((cell, mode, storage)) for mode in columns))
-        for cell in dict.fromkeys(leg.cell for leg in shown(data))
-        for storage in data.storages
-    )
-
-
-def folded(data: RunData) -> list[Row]:
-    """The table with one row for a cell that came to the same on each of several layers: what differs stands out."""
     table: list[Row] = []
-    all_rows = rows(data)
-    for cell in dict.fromkeys(row.cell for row in all_rows):
-        mine = [row for row in all_rows if row.cell == cell]
+    for cell in dict.fromkeys(leg.cell for leg in shown(data)):
+        mine = [Row(cell, s, tuple(found.get((cell, mode, s)) for mode in columns)) for s in data.storages]
         same = len(mine) > 1 and len({row.words for row in mine}) == 1
-        table += [Row(cell, EACH, mine[0].outcomes)] if same else mine
+        table += [Row(cell, EACH, mine[0].outcomes)] if fold and same else mine
     return table
+
+
+def refused(data: RunData) -> tuple[LegInfo, ...]:
+    return tuple(leg for leg in shown(data) if not leg.offered)
 
 
 def refusals(data: RunData) -> dict[str, str]:
     """Reason -> what is not offered for it: `delete, off in 6 cells`."""
     grouped: dict[str, list[LegInfo]] = {}
-    for leg in shown(data):
-        if not leg.offered:
-            grouped.setdefault(leg.reason, []).append(leg)
+    for leg in refused(data):
+        grouped.setdefault(leg.reason, []).append(leg)
     return {reason: _together(legs) for reason, legs in grouped.items()}
 
 

@@ -6,10 +6,10 @@ An interface that other tools read: keys are only ever added, and are always the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 
-from lab.model import Json, Result, Word
+from lab.model import Json, Word
 from lab.report import coverage, legs
 from lab.report.document import Headline
 from lab.report.failures import groups, note_kind
@@ -23,6 +23,8 @@ def numbers(data: RunData, headline: Headline, gaps: Sequence[str]) -> Json:
     """All numbers of a run. A partial run gives partial ones."""
     points, planted = data.points(), coverage.canaries(data)
     bounds = {storage: coverage.bound(data, storage) for storage in data.storages}
+    times = {storage: up_ms(data, storage) for storage in data.storages}
+    trials_per_second, operations_per_second, kills_per_second = rates(data)
     return {
         "format": FORMAT,
         "run": data.run,
@@ -44,11 +46,11 @@ def numbers(data: RunData, headline: Headline, gaps: Sequence[str]) -> Json:
         "second_crashes": coverage.second_crashes(data),
         "kills_by_kind": coverage.kinds(data),
         "operations": sum(r.operations for r in points),
-        "restarts": restarts(points),
-        "trials_per_second": per_second(len(data.results), data),
-        "operations_per_second": per_second(sum(r.operations for r in data.results), data),
-        "kills_per_second": per_second(sum(len(r.hits) for r in data.results), data),
-        "container_starts_per_trial": mean([r.starts for r in points]),
+        "restarts": restarts(data),
+        "trials_per_second": trials_per_second,
+        "operations_per_second": operations_per_second,
+        "kills_per_second": kills_per_second,
+        "container_starts_per_trial": starts_each(data),
         "hooks": {
             "expected": data.expected_hooks,
             "covered": coverage.covered_everywhere(data),
@@ -57,10 +59,10 @@ def numbers(data: RunData, headline: Headline, gaps: Sequence[str]) -> Json:
         },
         "points": {"known": data.points_known, "tried": {s: coverage.first_points(data, s) for s in data.storages}},
         "bound": {storage: found and asdict(found) for storage, found in bounds.items()},
-        "up_ms": {storage: as_json(up_ms(data, storage)) for storage in data.storages},
-        "waits_ms": {op: waits(ranked) for op, ranked in waits_ms(data).items()},
+        "up_ms": {storage: found and asdict(found) for storage, found in times.items()},
+        "waits_ms": waits_ms(data),
         "facts": coverage.facts(data),
-        "notes": notes(data),
+        "notes": _notes(data),
         "ledger": coverage.ledger_totals(data) if data.has_ledger else {},
         "canaries": {
             "planted": len(planted),
@@ -71,9 +73,7 @@ def numbers(data: RunData, headline: Headline, gaps: Sequence[str]) -> Json:
         "corpus": sum(r.trial.drawn == "corpus" for r in points),
         "cells": _cells(data),
         "not_offered": [
-            {"cell": leg.cell, "journal_mode": leg.journal_mode, "reason": leg.reason}
-            for leg in legs.shown(data)
-            if not leg.offered
+            {"cell": leg.cell, "journal_mode": leg.journal_mode, "reason": leg.reason} for leg in legs.refused(data)
         ],
     }
 
@@ -84,8 +84,14 @@ def verdicts(data: RunData, storage: str | None = None) -> dict[str, int]:
     return {word.value: counts[word] for word in Word}
 
 
-def restarts(results: Sequence[Result]) -> int:
-    return sum(max(0, r.processes - 1) for r in results)
+def restarts(data: RunData, storage: str | None = None) -> int:
+    return sum(max(0, r.processes - 1) for r in data.points(storage))
+
+
+def starts_each(data: RunData, storage: str | None = None) -> float:
+    """Containers that were started for a trial, in the mean."""
+    counts = [r.starts for r in data.points(storage)]
+    return round(sum(counts) / len(counts), 3) if counts else 0.0
 
 
 def up_ms(data: RunData, storage: str) -> Quantiles | None:
@@ -93,22 +99,21 @@ def up_ms(data: RunData, storage: str) -> Quantiles | None:
     return quantiles([ms for r in data.judged(storage) for ms in r.up_ms])
 
 
-def waits_ms(data: RunData) -> dict[str, list[float]]:
-    """Operation of the clients -> every wait for an answer, sorted."""
+def waits_ms(data: RunData) -> dict[str, dict[str, float]]:
+    """Operation of the clients -> how many waits for an answer, and their quantiles, each a value that was measured."""
     found: dict[str, list[float]] = {}
     for result in data.points():
         for op, waited in result.waits_ms.items():
             found.setdefault(op, []).extend(waited)
-    return {op: sorted(waited) for op, waited in sorted(found.items()) if waited}
+    ranked = {op: sorted(waited) for op, waited in sorted(found.items()) if waited}
+    shares = {"p50": 0.50, "p95": 0.95, "p99": 0.99, "max": 1.0}
+    return {
+        op: {"count": len(waits), **{name: nearest_rank(waits, share) for name, share in shares.items()}}
+        for op, waits in ranked.items()
+    }
 
 
-def waits(ranked: Sequence[float]) -> dict[str, float]:
-    """Of sorted waits; each a value that was measured (nearest rank)."""
-    p50, p95, p99 = (nearest_rank(ranked, share) for share in (0.50, 0.95, 0.99))
-    return {"count": len(ranked), "p50": p50, "p95": p95, "p99": p99, "max": ranked[-1]}
-
-
-def notes(data: RunData) -> dict[str, int]:
+def _notes(data: RunData) -> dict[str, int]:
     """Kind of loss that was not promised not to happen -> how many, most first."""
     found: Counter[str] = Counter()
     for result in data.points():
@@ -118,16 +123,14 @@ def notes(data: RunData) -> dict[str, int]:
     return dict(found.most_common())
 
 
-def as_json(found: Quantiles | None) -> Mapping[str, float] | None:
-    return asdict(found) if found else None
+def rates(data: RunData) -> tuple[float, float, float]:
+    """Trials, operations and kills a second, canaries and probes too."""
 
+    def per_second(count: int) -> float:
+        return round(count / data.took_s, 3) if data.took_s > 0 else 0.0
 
-def mean(counts: Sequence[int]) -> float:
-    return round(sum(counts) / len(counts), 3) if counts else 0.0
-
-
-def per_second(count: int, data: RunData) -> float:
-    return round(count / data.took_s, 3) if data.took_s > 0 else 0.0
+    operations, kills = sum(r.operations for r in data.results), sum(len(r.hits) for r in data.results)
+    return per_second(len(data.results)), per_second(operations), per_second(kills)
 
 
 def _cells(data: RunData) -> dict[str, dict[str, dict[str, str]]]:

@@ -1,21 +1,22 @@
 """What a person sees while a run goes on: a live bar on a terminal, plain lines in a pipe, or a line a trial.
 
-Three classes with the same methods; `progress_for` picks one. Workers call `finished` from their own threads. Nothing
-here decides anything. The only part of the reports that reads a clock and writes to a screen.
+`progress_for` picks one. Workers call `finished` from their own threads. Nothing here decides anything. The only part
+of the reports that reads a clock and writes to a screen.
 """
 
 from __future__ import annotations
 
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
-import rich.progress
 from rich.console import Console, Group
 from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Column, Table
 from rich.text import Text
 
 from lab.model import Kind, Result, Trial, Word
@@ -52,26 +53,6 @@ class Goal:
 def _unit(trial: Trial) -> object:
     """What counts as one: how many tries a planted bug takes is known only when it is caught."""
     return (trial.bug, trial.storage, trial.faults) if trial.kind is Kind.CANARY else trial.ident
-
-
-class Progress(Protocol):
-    """What a run tells of its progress. Call `stop` in a `finally`: a live bar hides the cursor."""
-
-    def start(self, campaign: str, goal: Goal, done: Sequence[Result] = (), spent_s: float = 0.0) -> None:
-        """It begins; a resumed one with what it has done, in so many seconds."""
-
-    def finished(self, result: Result) -> None:
-        """A trial has ended."""
-
-    def stop(self) -> None:
-        """The run has ended, or was interrupted. May be called twice, or before `start`."""
-
-
-def progress_for(storages: Sequence[str], console: Console, verbose: bool, say: Say) -> Progress:
-    """A line a trial if `verbose`; else a live bar if the console is a terminal, and plain lines if it is not."""
-    if verbose:
-        return TrialLines(storages, say)
-    return LiveBar(storages, console) if console.is_terminal else PlainLines(storages, say)
 
 
 class Tally:
@@ -174,19 +155,24 @@ def _counts(words: Counter[Word]) -> str:
     return ", ".join(f"{words[word]:,} {word}" for word in Word if words[word] or word is Word.PASS)
 
 
-class _Counted:
-    """What the three have in common: a tally under a lock."""
+class Progress(ABC):
+    """A run tells it what has ended. Call `stop` in a `finally`: a live bar hides the cursor."""
 
     def __init__(self, storages: Sequence[str], now: Clock = time.monotonic) -> None:
         self._storages, self._now = storages, now
         self._lock = threading.Lock()
 
     def start(self, campaign: str, goal: Goal, done: Sequence[Result] = (), spent_s: float = 0.0) -> None:
+        """It begins; a resumed one with what it has done, in so many seconds."""
         self._campaign = campaign
         self._tally = Tally(self._storages, goal, done, spent_s, self._now)
 
-    def stop(self) -> None:
-        """Nothing is held."""
+    @abstractmethod
+    def finished(self, result: Result) -> None:
+        """A trial has ended."""
+
+    def stop(self) -> None:  # noqa: B027 - most hold nothing
+        """The run has ended, or was interrupted. May be called twice, or before `start`."""
 
     def _at_once(self, result: Result) -> list[str]:
         """What is not kept for the end: a red trial. A canary is meant to be red."""
@@ -196,7 +182,7 @@ class _Counted:
         return [f"{self._tally.position()}  {ident(trial)}  {trial.storage:<7}  {finding_line(result)}"]
 
 
-class LiveBar(_Counted):
+class LiveBar(Progress):
     """A bar with rate and time left, and the counts of each layer below it. For a terminal."""
 
     def __init__(self, storages: Sequence[str], console: Console) -> None:
@@ -206,35 +192,30 @@ class LiveBar(_Counted):
 
     def start(self, campaign: str, goal: Goal, done: Sequence[Result] = (), spent_s: float = 0.0) -> None:
         super().start(campaign, goal, done, spent_s)
-        said = rich.progress.TextColumn
-        columns = (said("{task.description}"), rich.progress.BarColumn(30), said("{task.fields[status]}"))
-        self._bar = rich.progress.Progress(*columns, console=self._console)
-        self._task = self._bar.add_task(f"{self._campaign:<8}", total=1.0, status="")
         self._live = Live(get_renderable=self._render, console=self._console, refresh_per_second=4, transient=True)
         self._live.start()
 
     def _render(self) -> Group:
         with self._lock:
             share, status, layers = self._tally.share(), self._tally.status(), self._tally.layers()
-        self._bar.update(self._task, completed=share, status=status)
-        return Group(self._bar.get_renderable(), Text(" " * 9 + layers, no_wrap=True, overflow="ellipsis"))
+        bar = Table.grid(Column(no_wrap=True), Column(), Column(no_wrap=True), padding=(0, 1))  # the bar gives way
+        bar.add_row(f"{self._campaign:<8}", ProgressBar(1.0, share, width=30), status)
+        return Group(bar, Text(" " * 9 + layers, no_wrap=True, overflow="ellipsis"))
 
     def finished(self, result: Result) -> None:
-        """Count it; a red trial is also said at once, above the bar."""
         with self._lock:
             self._tally.add(result)
             lines = self._at_once(result)
-        for line in lines:
+        for line in lines:  # without the lock: whoever draws the bar holds the screen, and waits for it
             self._console.print(Text(line), soft_wrap=True)
 
     def stop(self) -> None:
-        """Take the bar away."""
         if self._live:
             self._live.stop()
             self._live = None
 
 
-class PlainLines(_Counted):
+class PlainLines(Progress):
     """A line every few seconds, and one at once for each red trial. For a pipe and for CI."""
 
     def __init__(self, storages: Sequence[str], write: Say, now: Clock = time.monotonic) -> None:
@@ -247,7 +228,6 @@ class PlainLines(_Counted):
         self._said_at = self._now()
 
     def finished(self, result: Result) -> None:
-        """Count it, and write a line if the last one is old enough or this is the last trial."""
         with self._lock:
             self._tally.add(result)
             self._unsaid = True
@@ -261,13 +241,12 @@ class PlainLines(_Counted):
         self._write(self._tally.line(self._campaign))
 
     def stop(self) -> None:
-        """Say where it has got to, if that was not said yet."""
         with self._lock:
             if self._unsaid:
                 self._say()
 
 
-class TrialLines(_Counted):
+class TrialLines(Progress):
     """A line for each trial, and what it found. For `-v`."""
 
     def __init__(self, storages: Sequence[str], write: Say) -> None:
@@ -275,7 +254,6 @@ class TrialLines(_Counted):
         self._write = write
 
     def finished(self, result: Result) -> None:
-        """Write its lines; whole, whatever the threads do."""
         with self._lock:
             self._tally.add(result)
             self._write(trial_line(result, self._tally.position()))
@@ -283,3 +261,10 @@ class TrialLines(_Counted):
                 self._write(finding_line(result))
             for note in result.verdict.notes:
                 self._write(f"NOTE {note_line(result, note)}")
+
+
+def progress_for(storages: Sequence[str], console: Console, verbose: bool, say: Say) -> Progress:
+    """A line a trial if `verbose`; else a live bar if the console is a terminal, and plain lines if it is not."""
+    if verbose:
+        return TrialLines(storages, say)
+    return LiveBar(storages, console) if console.is_terminal else PlainLines(storages, say)

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lab.report import coverage, lines, sections
-from lab.report.cases import canary_suite, evidence_suite, property_cases, trial_cases
+from lab.report import coverage, sections
+from lab.report.cases import canary_cases, evidence_case, property_cases, trial_cases
 from lab.report.document import Document, Report, Section, Suite
 from lab.report.headline import gaps, headline
 from lab.report.legs import idle_legs
-from lab.report.lines import rests_on
-from lab.report.numbers import mean, numbers, per_second
+from lab.report.numbers import numbers, rates, starts_each
 from lab.report.text import plural
 from lab.report.timeline import Timeline
 from lab.run.data import RunData
@@ -29,7 +28,7 @@ def operations_and_kills(data: RunData) -> str:
 
 
 def _plan_facts(data: RunData) -> list[tuple[str, str, str]]:
-    rate, starts = per_second(len(data.results), data), mean([r.starts for r in data.points()])
+    rate, _, _ = rates(data)
     planned = f"of {data.planned():,}" if data.planned() != len(data.points()) else ""
     again = f"{coverage.second_crashes(data):,} trials struck again"
     return [
@@ -37,18 +36,17 @@ def _plan_facts(data: RunData) -> list[tuple[str, str, str]]:
         ("real kills", f"{coverage.kills(data):,}", again),
         ("hooks, on every layer", f"{coverage.covered_everywhere(data):,}", f"of {data.expected_hooks:,}"),
         _canary_fact(data),
-        ("trials per second", f"{rate:.1f}", f"{starts:.1f} starts each"),
+        ("trials per second", f"{rate:.1f}", f"{starts_each(data):.1f} starts each"),
     ]
 
 
 def _client_facts(data: RunData) -> list[tuple[str, str, str]]:
-    operations = per_second(sum(r.operations for r in data.results), data)
-    kills = per_second(sum(len(r.hits) for r in data.results), data)
+    _, operations, kills = rates(data)
     return [
         ("trials", f"{len(data.points()):,}", ""),
         ("operations", f"{sum(r.operations for r in data.points()):,}", f"{operations:.1f} a second"),
         ("real kills", f"{coverage.kills(data):,}", f"{kills:.2f} a second"),
-        ("hooks killed at", f"{len(data.hooks) - len(coverage.uncovered(data)):,}", f"of {len(data.hooks):,}"),
+        ("hooks killed at", f"{coverage.covered(data):,}", f"of {len(data.hooks):,}"),
         _canary_fact(data),
     ]
 
@@ -58,28 +56,27 @@ def _canary_fact(data: RunData) -> tuple[str, str, str]:
     return "planted bugs caught", f"{sum(c.caught_by is not None for c in planted):,}", f"of {len(planted):,}"
 
 
-_OF_A_PLAN = (
-    rests_on(
-        lines.hooks_line,
-        lines.points_line,
-        lines.effects_line,
-        lines.facts_line,
-        lines.canaries_line,
-        lines.bound_line,
-    ),
-    sections.recovery_times,
-    sections.checked,
-    sections.effects,
-    sections.canaries,
-    sections.hooks,
-    sections.proves(
-        "Crash points that were not tried, beyond the bound.", "Crashes between two hooks.", "Other workloads."
-    ),
-    sections.environment,
-)
-
 MATRIX = Report(
-    sections=(sections.layers(sections.RECOVERY, sections.STARTS, sections.FIRST_POINTS), *_OF_A_PLAN),
+    sections=(
+        sections.layers(sections.RECOVERY, sections.STARTS, sections.FIRST_POINTS),
+        sections.rests_on(
+            sections.hooks_line,
+            sections.points_line,
+            sections.effects_line,
+            sections.facts_line,
+            sections.canaries_line,
+            sections.bound_line,
+        ),
+        sections.recovery_times,
+        sections.checked,
+        sections.effects,
+        sections.canaries,
+        sections.hooks,
+        sections.proves(
+            "Crash points that were not tried, beyond the bound.", "Crashes between two hooks.", "Other workloads."
+        ),
+        sections.environment,
+    ),
     owes=(
         coverage.nothing_tried,
         coverage.idle_layers,
@@ -94,11 +91,7 @@ MATRIX = Report(
 )
 
 CELLS = Report(
-    sections=(
-        sections.cells,
-        sections.layers(sections.RECOVERY, sections.STARTS, sections.FIRST_POINTS),
-        *_OF_A_PLAN,
-    ),
+    sections=(sections.cells, *MATRIX.sections),
     owes=(
         coverage.nothing_tried,
         coverage.idle_layers,
@@ -116,14 +109,14 @@ FUZZ = Report(
     sections=(
         sections.layers(sections.OPERATIONS, sections.KILLS, sections.RESTARTS, sections.UP),
         sections.wait_times,
-        rests_on(
-            lines.rate_line,
-            lines.kinds_line,
-            lines.any_hooks_line,
-            lines.effects_line,
-            lines.facts_line,
-            lines.corpus_line,
-            lines.canaries_line,
+        sections.rests_on(
+            sections.rate_line,
+            sections.kinds_line,
+            sections.any_hooks_line,
+            sections.effects_line,
+            sections.facts_line,
+            sections.corpus_line,
+            sections.canaries_line,
         ),
         sections.checked,
         sections.canaries,
@@ -146,7 +139,8 @@ def document(data: RunData, report: Report, pictures: Mapping[int, Timeline] = {
     final, lacking = headline(data, report), gaps(data, report.owes)
     found: list[Section] = [of(data) for of in report.sections]
     found += [sections.red_trials(data, pictures), sections.unpromised(data), sections.not_enough(data, lacking)]
-    suites = [Suite(f"{data.campaign}.{storage}", tuple(report.cases(data, storage))) for storage in data.storages]
+    tests = [(storage, report.cases(data, storage)) for storage in data.storages]
+    tests += [("canaries", canary_cases(data)), ("evidence", [evidence_case(final, lacking)])]
     return Document(
         run=data.run,
         campaign=data.campaign,
@@ -154,17 +148,17 @@ def document(data: RunData, report: Report, pictures: Mapping[int, Timeline] = {
         seed=data.seed,
         took_s=data.took_s,
         headline=final,
-        facts=tuple(report.facts(data)),
+        facts=report.facts(data),
         about=_about(data),
-        sections=tuple(section for section in found if section.blocks),
-        suites=(*suites, canary_suite(data), evidence_suite(data, final, lacking)),
+        sections=[section for section in found if section.blocks],
+        suites=[Suite(f"{data.campaign}.{name}", cases) for name, cases in tests],
         numbers=numbers(data, final, lacking),
     )
 
 
-def _about(data: RunData) -> tuple[tuple[str, str], ...]:
+def _about(data: RunData) -> list[tuple[str, str]]:
     what = [f"{data.campaign}, run {data.run}", f"layers {', '.join(data.storages)}", ", ".join(data.faults)]
     what += [plural(data.workloads, "workload")] if data.workloads else []
     what += [f"asked for {data.bounds}"] if data.bounds else []
     about = [("subject", data.subject), ("campaign", ", ".join(filter(None, what))), ("seed", str(data.seed))]
-    return (*about, lines.bound_line(data)) if data.points_known else tuple(about)
+    return [*about, sections.bound_line(data)] if data.points_known else about

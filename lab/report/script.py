@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from lab.model import PAUSE, Life, Op, Scenario
+from lab.model import PAUSE, Op, Scenario
 from lab.report.text import LABEL, WIDTH, labelled
 from lab.text import one_line, visible
 
@@ -20,22 +20,23 @@ def reproducer_lines(scenario: Scenario, path: Path, breaks: str) -> list[str]:
 
 
 def script_lines(scenario: Scenario) -> list[str]:
-    """Each fits behind a label: a long value is cut, its file has it whole."""
-    lines = [line for life in scenario.lives for line in _life(life, scenario)]
-    return [line if len(line) <= ROOM else line[: ROOM - 1] + "…" for line in lines]
+    """Each life's operations with the numbers that a violation names, and how it ends.
 
-
-def _life(life: Life, scenario: Scenario) -> list[str]:
-    """A life's operations with the numbers that a violation names, and how it ends."""
-    ops = [op for each in scenario.lives for op in each.ops]
+    Each fits behind a label: a long value is cut, its file has it whole.
+    """
+    ops = [op for life in scenario.lives for op in life.ops]
     digits = max((len(str(op.step)) for op in ops), default=1)
     verb = max((len(op.op) for op in ops), default=1)
-    lines = [
-        f"{op.step:>{digits}}  {f'client {op.client}':<9} {op.op:<{verb}}  {arguments(op)}".rstrip() for op in life.ops
-    ]
-    if life.kill is None:
-        return [*lines, "wait until it is idle, read everything back"]
-    return [*lines, f"{life.kill.fault:<9} at {life.kill}", "restart, read everything back"]
+    lines = []
+    for life in scenario.lives:
+        for op in life.ops:
+            line = f"{op.step:>{digits}}  client {op.client:<2} {op.op:<{verb}}  {arguments(op)}"
+            lines.append(line.rstrip())
+        if life.kill is None:
+            lines.append("wait until it is idle, read everything back")
+        else:
+            lines += [f"{life.kill.fault:<9} at {life.kill}", "restart, read everything back"]
+    return [line if len(line) <= ROOM else line[: ROOM - 1] + "…" for line in lines]
 
 
 def arguments(op: Op) -> str:

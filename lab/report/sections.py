@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from lab.model import Limits, Scenario, Word
+from lab.plan.points import is_draw
 from lab.report import coverage, legs
-from lab.report.document import SYMBOLS, Cell, Curves, Failure, Items, Lines, Ranges, Section, Table, Tone, row, table
+from lab.report.document import SYMBOLS, Cell, Curves, Failure, Items, Lines, Ranges, Section, Table, Tone, row
 from lab.report.failures import anchor, failure, groups, note_kind, note_line
-from lab.report.numbers import mean, restarts, up_ms, waits, waits_ms
-from lab.report.statistics import Quantiles
-from lab.report.text import flat, ident, plural
+from lab.report.numbers import rates, restarts, starts_each, up_ms, verdicts, waits_ms
+from lab.report.text import duration, flat, ident, percent, plural, some
 from lab.report.timeline import Timeline
 from lab.run.data import RunData
 from lab.text import one_line
 
 FAILURES_SHOWN = 100  # in full; a file of thousands of the same failure helps nobody
 NOTES_SHOWN = 20
+KINDS = {
+    "hook": "at hooks",
+    "answer": "at an answer",
+    "invoke": "inside a request",
+    "start": "in a start",
+    "end": "after the operations",
+}
 LEDGER = {
     "effects": "effects that landed",
     "resent": "effects that were sent more than once",
@@ -27,56 +33,134 @@ LEDGER = {
 }
 
 
-def tone_of(word: str) -> Tone:
-    tones: dict[str, Tone] = {"pass": "good", "note": "warn"}
-    return tones.get(word, "bad" if word in SYMBOLS else "muted")
-
-
 # The table of layers, of columns that a campaign chooses.
 
-
-@dataclass(frozen=True)
-class Column:
-    """What is said of each layer."""
-
-    head: str
-    of: Callable[[RunData, str], str]
+Column = tuple[str, Callable[[RunData, str], str]]  # its head, and what is said of each layer
 
 
-TRIALS = Column("trials", lambda data, s: f"{len(data.points(s)):,}")
-OPERATIONS = Column("operations", lambda data, s: f"{sum(r.operations for r in data.points(s)):,}")
-KILLS = Column("kills", lambda data, s: f"{coverage.kills(data, s):,}")
-RESTARTS = Column("restarts", lambda data, s: f"{restarts(data.points(s)):,}")
-STARTS = Column("starts", lambda data, s: f"{mean([r.starts for r in data.points(s)]):.1f}")
-FIRST_POINTS = Column("first points", lambda data, s: f"{coverage.first_points(data, s):,} of {data.points_known:,}")
-RECOVERY = Column("recovery p50/p95/max", lambda data, s: times(up_ms(data, s)))
-UP = Column("start to up p50/p95/max", lambda data, s: times(up_ms(data, s)))
-
-
-def times(found: Quantiles | None) -> str:
+def _up(data: RunData, storage: str) -> str:
     """`41 / 63 / 118 ms`; `none seen` if there are none."""
+    found = up_ms(data, storage)
     return f"{found.p50:,.0f} / {found.p95:,.0f} / {found.max:,.0f} ms" if found else "none seen"
+
+
+OPERATIONS: Column = ("operations", lambda data, s: f"{sum(r.operations for r in data.points(s)):,}")
+KILLS: Column = ("kills", lambda data, s: f"{coverage.kills(data, s):,}")
+RESTARTS: Column = ("restarts", lambda data, s: f"{restarts(data, s):,}")
+STARTS: Column = ("starts", lambda data, s: f"{starts_each(data, s):.1f}")
+FIRST_POINTS: Column = ("first points", lambda data, s: f"{coverage.first_points(data, s):,} of {data.points_known:,}")
+RECOVERY: Column = ("recovery p50/p95/max", _up)
+UP: Column = ("start to up p50/p95/max", _up)
 
 
 def layers(*columns: Column) -> Callable[[RunData], Section]:
     """A line a layer: how its trials ended, and what else is said of it."""
 
     def section(data: RunData) -> Section:
-        seen = {r.verdict.word for r in data.points()}
-        words = [word for word in Word if word is not Word.NOTE or word in seen]
-        rows: list[tuple[Cell, ...]] = []
+        words = [word for word in Word if word is not Word.NOTE or verdicts(data)[word]]
+        rows = []
         for storage in data.storages:
-            ended = [sum(r.verdict.word is word for r in data.points(storage)) for word in words]
-            cells = [Cell(f"{n:,}", _counted(word, n)) for word, n in zip(words, ended, strict=True)]
-            rows.append(row(storage, TRIALS.of(data, storage), *cells, *(c.of(data, storage) for c in columns)))
-        head = ["layer", "trials", *words, *(column.head for column in columns)]
-        return Section("Storage layers", (table(head, rows),), "Canaries and probes are in no number here.")
+            ended = verdicts(data, storage)
+            counts = [Cell(f"{ended[word]:,}", _counted(word, ended[word])) for word in words]
+            others = [of(data, storage) for _, of in columns]
+            rows.append(row(storage, f"{sum(ended.values()):,}", *counts, *others))
+        head = ["layer", "trials", *words, *(head for head, _ in columns)]
+        return Section("Storage layers", (Table(head, rows),), "Canaries and probes are in no number here.")
 
     return section
 
 
 def _counted(word: Word, count: int) -> Tone:
     return "muted" if not count else "" if word in (Word.PASS, Word.NOTE) else "bad"
+
+
+# What the numbers rest on.
+
+
+def rests_on(*lines: Callable[[RunData], tuple[str, str]]) -> Callable[[RunData], Section]:
+    """What the numbers of a report rest on, in labelled lines of which a campaign chooses; an empty one is left out."""
+
+    def section(data: RunData) -> Section:
+        told = (line(data) for line in lines)
+        return Section("What the numbers rest on", (Lines([each for each in told if each[1]]),))
+
+    return section
+
+
+def hooks_line(data: RunData) -> tuple[str, str]:
+    reached = f"{coverage.covered_everywhere(data):,} of {data.expected_hooks:,} killed at on every layer"
+    return "hooks", reached if data.expected_hooks else "none: it was killed at moments"
+
+
+def points_line(data: RunData) -> tuple[str, str]:
+    """What `first points` counts, in numbers."""
+    tried = sorted(coverage.first_points(data, storage) for storage in data.storages)
+    trials = max((len(data.points(s)) for s in data.storages), default=0)
+    different = " to ".join(f"{n:,}" for n in dict.fromkeys((tried[0], tried[-1]))) if tried else "0"
+    struck_again = coverage.second_crashes(data)
+    again = f"; {struck_again:,} in all struck again in a later life" if struck_again else ""
+    first = f"{plural(trials, 'trial')} a layer, struck first at {different} different points"
+    return "points", f"{first} of the {data.points_known:,} that the census knows{again}"
+
+
+def any_hooks_line(data: RunData) -> tuple[str, str]:
+    if not data.hooks:
+        return "hooks", "none: it has no hooks, it was killed at moments"
+    never = coverage.uncovered(data)
+    reached = f"{coverage.covered(data):,} of {len(data.hooks):,} killed at"
+    return "hooks", f"{reached}; never: {some(never)}" if never else reached
+
+
+def effects_line(data: RunData) -> tuple[str, str]:
+    found = coverage.ledger_totals(data)
+    counts = f"{found['resent']:,} re-sent, {found['deduped']:,} deduped, {found['fenced']:,} fenced"
+    receipts = f"{plural(found['receipts'], 'receipt')} found: counted by the ledger"
+    return "effects", f"{counts}, {receipts}" if data.has_ledger else ""
+
+
+def facts_line(data: RunData) -> tuple[str, str]:
+    found = coverage.facts(data)
+    compared = plural(sum(found.values()), "fact")
+    return "facts", f"{compared} compared for {plural(len(found), 'property', 'properties')}"
+
+
+def canaries_line(data: RunData) -> tuple[str, str]:
+    planted = coverage.canaries(data)
+    if not data.is_of_a_bug:
+        caught = sum(c.caught_by is not None for c in planted)
+        return "canaries", f"{caught:,} of {len(planted):,} caught" if planted else ""
+    said = []
+    for canary in planted:
+        by, tries = canary.caught_by, plural(len(canary.tries), "trial")
+        said.append(f"{canary.bug.name}: " + (f"caught by trial {ident(by.trial)}" if by else f"not caught in {tries}"))
+    return "planted", ", ".join(said)
+
+
+def bound_line(data: RunData) -> tuple[str, str]:
+    """The upper bound in words, with all it rests on."""
+    found = coverage.highest_bound(data)
+    if found:
+        failed = f", {found.failed:,} of them failed" if found.failed else ""
+        drawn = f"from {found.drawn:,} of {found.population:,} drawn at random{failed}"
+        return "bound", f"at most {percent(found.upper)} of the untried points fail (95 %, {drawn})"
+    if any(is_draw(trial) for trial in data.trials):
+        return "bound", "none: a point that was drawn at random proved nothing, or did not run"
+    return "bound", "none: no point was drawn at random"
+
+
+def rate_line(data: RunData) -> tuple[str, str]:
+    _, operations, kills = rates(data)
+    until = f", asked for {data.bounds}" if data.bounds and str(data.bounds) else ""
+    return "rate", f"{operations:.1f} operations and {kills:.2f} kills a second, for {duration(data.took_s)}{until}"
+
+
+def kinds_line(data: RunData) -> tuple[str, str]:
+    return "kills", ", ".join(f"{n:,} {KINDS.get(k, k)}" for k, n in coverage.kinds(data).items()) or "none"
+
+
+def corpus_line(data: RunData) -> tuple[str, str]:
+    ran = sum(r.trial.drawn == "corpus" for r in data.points())
+    return "corpus", f"{plural(ran, 'seed')} that once failed, run first" if ran else ""
 
 
 # The cells of a contract.
@@ -86,23 +170,25 @@ def cells(data: RunData) -> Section:
     """Each cell in each journal mode on each layer, and why something is not offered."""
     if not data.legs:
         return Section("Cells", ())
-    rows: list[tuple[Cell, ...]] = []
+    rows = []
     before = ""
-    for folded in legs.folded(data):
-        name = "" if folded.cell == before else folded.cell
-        rows.append(row(name, folded.layer, *(_leg(data, outcome) for outcome in folded.outcomes)))
-        before = folded.cell
+    for found in legs.rows(data, fold=True):
+        name = "" if found.cell == before else found.cell
+        rows.append(row(name, found.layer, *(_leg(data, outcome) for outcome in found.outcomes)))
+        before = found.cell
     refused = [f"{what}: {reason}" for reason, what in legs.refusals(data).items()]
-    words = table(["cell", "layer", *legs.modes(data)], rows, left=2)
-    why = (Items(tuple(refused), legs.NOT_OFFERED),) if refused else ()
+    words = Table(["cell", "layer", *legs.modes(data)], rows, left=2)
+    why = (Items(refused, legs.NOT_OFFERED),) if refused else ()
     return Section("Cells", (words, Lines((("legs", legs.LEGEND),)), *why))
 
 
 def _leg(data: RunData, outcome: legs.Outcome | None) -> Cell:
     if outcome is None:
         return Cell(legs.NO_LEG, "muted")
-    red = outcome.worst is not None and outcome.worst.verdict.word is not Word.PASS
-    return Cell(str(outcome), tone_of(outcome.word), link=anchor(data, outcome.worst) if red and outcome.worst else "")
+    worst = outcome.worst
+    link = anchor(data, worst) if worst and worst.verdict.word is not Word.PASS else ""
+    tones: dict[str, Tone] = {"pass": "good", "note": "warn"}
+    return Cell(str(outcome), tones.get(outcome.word, "bad" if worst else "muted"), link=link)
 
 
 # What a person must see.
@@ -114,8 +200,8 @@ def red_trials(data: RunData, pictures: Mapping[int, Timeline]) -> Section:
     blocks: list[Failure | Items] = [failure(data, group, pictures) for group in found[:FAILURES_SHOWN]]
     if len(found) > FAILURES_SHOWN:
         blocks.append(Items((f"and {plural(len(found) - FAILURES_SHOWN, 'more kind')}: lab show {data.run}",)))
-    lead = "The first of each kind, worst first; `replay` repeats exactly that trial."
-    return Section("Red trials", tuple(blocks), lead, urgent="red")
+    lead = "The first of each kind, worst first; its replay line repeats exactly that trial."
+    return Section("Red trials", blocks, lead, urgent=True)
 
 
 def unpromised(data: RunData) -> Section:
@@ -130,25 +216,24 @@ def unpromised(data: RunData) -> Section:
         entries.append(lines[0] + (f" (and {len(lines) - 1:,} more of {kind})" if lines[1:] else ""))
     if len(entries) > NOTES_SHOWN:
         entries[NOTES_SHOWN:] = [f"and {plural(len(entries) - NOTES_SHOWN, 'more kind')} of loss"]
-    blocks += [Items(tuple(entries), "note")] if entries else []
+    blocks += [Items(entries, "note")] if entries else []
     lead = "Not red: nobody promised to prevent them. The first of each kind."
-    return Section("Unpromised losses", tuple(blocks), lead, urgent="notes")
+    return Section("Unpromised losses", blocks, lead, urgent=True)
 
 
 def not_enough(data: RunData, gaps: Sequence[str]) -> Section:
-    """Why the run proves too little, whatever its verdicts say."""
-    blocks: list[Items] = [Items(tuple(gaps), "missing")] if gaps else []
+    blocks: list[Items] = [Items(gaps, "missing")] if gaps else []
     missed = []
     for canary in coverage.missed_canaries(data):
         tried = ", ".join(f"{ident(r.trial)} {r.verdict.word}" for r in canary.tries) or "no try has run"
         must = f"must be caught by {canary.bug.property or '?'}"
         within = f" within {plural(canary.bug.within, 'trial')}" if canary.storage is None and canary.bug.within else ""
         missed.append(f"{canary.name}: {canary.bug.meaning}; {must}{within}: {tried}")
-    blocks += [Items(tuple(map(one_line, missed)), "uncaught")] if missed else []
+    blocks += [Items([*map(one_line, missed)], "uncaught")] if missed else []
     lead = "Whatever the verdicts say, this run proves too little while any of these stands."
     words = [word for word, there in (("NO-WORK", gaps), ("CANARY MISSED", missed)) if there]
-    why = f"{' · '.join(words)}  the run proves too little, whatever its verdicts say"
-    return Section("Not enough evidence", tuple(blocks), lead, urgent=why)
+    heading = f"{' · '.join(words)}  the run proves too little, whatever its verdicts say"
+    return Section("Not enough evidence", blocks, lead, urgent=True, heading=heading)
 
 
 # What a page has room for.
@@ -164,8 +249,7 @@ def recovery_times(data: RunData) -> Section:
 
 
 def wait_times(data: RunData) -> Section:
-    """How long the clients' requests waited."""
-    found = {op: waits(ranked) for op, ranked in waits_ms(data).items()}
+    found = waits_ms(data)
     names = ("p50", "p95", "p99", "max")
     limit = _answer_ms(data)
     rows = [
@@ -175,11 +259,9 @@ def wait_times(data: RunData) -> Section:
     head = ("operation", "requests", "p50", "p95", "p99", "max ms")
     x = "ms from the request to its answer: p50 (dot), p95, p99, max; dashed: the promise"
     chart = Ranges({op: [w[n] for n in names] for op, w in found.items()}, limit, x)
-    lead = (
-        f"Every request while it was up, answered or not; one that a kill cut waited until the kill. "
-        f"Promised: {limit:,} ms."
-    )
-    return Section("How long requests waited", (chart, table(head, rows)) if found else (), lead)
+    lead = "Every request while it was up, answered or not; one that a kill cut waited until the kill."
+    lead += f" Promised: {limit:,} ms."
+    return Section("How long requests waited", (chart, Table(head, rows)) if found else (), lead)
 
 
 def _answer_ms(data: RunData) -> int:
@@ -195,7 +277,7 @@ def checked(data: RunData) -> Section:
     ]
     lead = "A property that compared no fact has proven nothing."
     head = ("property", "promised after", "facts compared")
-    return Section("What was checked", (table(head, rows, left=2),) if rows else (), lead, brief=False)
+    return Section("What was checked", (Table(head, rows, left=2),) if rows else (), lead, brief=False)
 
 
 def _promised(data: RunData, name: str) -> str:
@@ -219,16 +301,15 @@ def effects(data: RunData) -> Section:
         row(meaning, Cell(f"{totals[name]:,}", "bad" if not totals[name] and name in data.coverage.ledger else ""))
         for name, meaning in LEDGER.items()
     ]
-    blocks: list[Table] = [table(("counted", "times"), rows)]
+    blocks: list[Table] = [Table(("counted", "times"), rows)]
     if windows := coverage.window_table(data):
         found = [row(w, *(Cell(f"{n:,}", "" if n else "bad") for n in at.values())) for w, at in windows.items()]
-        blocks.append(table(("killed in the window", *data.coverage.values), found))
+        blocks.append(Table(("killed in the window", *data.coverage.values), found))
     lead = "Counted by the effect ledger in its own records, never taken from the subject's word."
-    return Section("Effects on the outside world", tuple(blocks), lead, brief=False)
+    return Section("Effects on the outside world", blocks, lead, brief=False)
 
 
 def canaries(data: RunData) -> Section:
-    """Each planted bug, and what became of it."""
     rows = []
     for canary in coverage.canaries(data):
         by = canary.caught_by
@@ -237,13 +318,12 @@ def canaries(data: RunData) -> Section:
         planted = Cell(canary.bug.name, more=canary.bug.meaning)
         rows.append(row(planted, canary.bug.property, canary.storage or "any", ended))
     lead = "Known-bad variants of the subject. Each must be caught by the property named for it."
-    blocks = (table(("planted bug", "must be caught by", "layer", ""), rows, left=4),) if rows else ()
+    blocks = (Table(("planted bug", "must be caught by", "layer", ""), rows, left=4),) if rows else ()
     none = Items(("None was planted: nothing here shows that a broken subject would have been caught.",))
     return Section("Canaries", blocks or (none,), lead, brief=False)
 
 
 def hooks(data: RunData) -> Section:
-    """Kills at each place on each layer."""
     at = {storage: coverage.kills_at(data, storage) for storage in data.storages}
     order = ("run", "recovery", "moment")
     rows = [
@@ -251,7 +331,7 @@ def hooks(data: RunData) -> Section:
         for hook in sorted(coverage.places(data), key=lambda h: order.index(h.where) if h.where in order else 3)
     ]
     lead = "Kills at each named place by their own record, later crashes of a trial too; verdicts that were no pass."
-    blocks = (table(("hook", "reached in", *data.storages), rows, left=2),) if rows else ()
+    blocks = (Table(("hook", "reached in", *data.storages), rows, left=2),) if rows else ()
     return Section("Where it was killed", blocks, lead, brief=False)
 
 
@@ -278,7 +358,7 @@ def proves(*not_proven: str) -> Callable[[RunData], Section]:
         hidden = [power] if data.faults == ("sigkill",) else [f"Faults other than {faults}."]
         hidden += [*not_proven, "Another engine, kernel or filesystem than those below."]
         shown = shows if coverage.kills(data) else ["Nothing: no trial was killed and judged."]
-        blocks = (Items(tuple(shown), "it shows"), Items(tuple(hidden), "it does not show"))
+        blocks = (Items(shown, "it shows"), Items(hidden, "it does not show"))
         return Section("What this shows, and what it does not", blocks, brief=False)
 
     return section
@@ -289,4 +369,4 @@ def environment(data: RunData) -> Section:
     known = dict(data.environment)
     if packages := known.get("packages"):
         known["packages"] = f"{len(packages)} of the base image, listed in run.json"
-    return Section("Environment", (Lines(tuple(flat(known))),) if known else (), brief=False)
+    return Section("Environment", (Lines(flat(known)),) if known else (), brief=False)

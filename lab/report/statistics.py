@@ -6,6 +6,7 @@ Pure arithmetic. What the bound means, and what it does not, is in docs/reports.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -73,14 +74,9 @@ def at_most_failing(population: int, drawn: int, failed: int) -> int:
     The largest D with P(X <= failed) > 5 % for X hypergeometric (population, D, drawn): Buonaccorsi, "A note on
     confidence intervals for proportions in finite populations", The American Statistician 41(3), 1987.
     """
-    low, high = failed, population - (drawn - failed)
-    while low < high:  # P falls as D grows
-        middle = (low + high + 1) // 2
-        if _exceeds_alpha(population, middle, drawn, failed):
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    possible = range(failed, population - (drawn - failed) + 1)
+    refuted = bisect_left(possible, True, key=lambda failing: not _exceeds_alpha(population, failing, drawn, failed))
+    return possible[refuted - 1]  # P falls as D grows, from 1 at its least
 
 
 def _exceeds_alpha(population: int, failing: int, drawn: int, failed: int) -> bool:

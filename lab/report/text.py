@@ -83,20 +83,18 @@ def align(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
     ]
 
 
-def in_parts(rows: Sequence[Sequence[str]], left: int) -> list[list[str]]:
-    """The rows as lines, in as many tables as fit the width; the first `left` columns stand in each."""
-    parts, rest = [], list(range(left, len(rows[0])))
+def in_parts(rows: Sequence[Sequence[str]], left: int) -> list[str]:
+    """The rows as lines, in as many tables below each other as fit the width; each has the first `left` columns."""
+    lines: list[str] = []
+    rest = list(range(left, len(rows[0])))
     while rest:
-        count = len(rest)
-        while count > 1 and max(map(len, _columns(rows, left, rest[:count]))) > WIDTH:
-            count -= 1
-        parts.append(_columns(rows, left, rest[:count]))
+        for count in range(len(rest), 0, -1):
+            part = align([[*row[:left], *(row[n] for n in rest[:count])] for row in rows], left)
+            if max(map(len, part)) <= WIDTH:
+                break
+        lines += ["", *part] if lines else part
         rest = rest[count:]
-    return parts
-
-
-def _columns(rows: Sequence[Sequence[str]], left: int, others: Sequence[int]) -> list[str]:
-    return align([[*row[:left], *(row[n] for n in others)] for row in rows], left)
+    return lines
 
 
 def labelled(label: str, text: str, indent: int = 0, width: int = LABEL) -> list[str]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from lab.model import Evidence, Json, Phase, Process, Scenario, Verdict
+from lab.model import Evidence, Json, Look, Phase, Process, Scenario, Verdict
 from lab.text import one_line
 
 OPERATIONS_SHOWN = 300  # the last ones: what a kill cut or followed
@@ -22,7 +22,7 @@ UP = ("recovery", "up")  # phases that end when a process is back
 _NAMED = re.compile(r"requests? (\d+)(?:, (\d+))*(?: and (\d+))?")
 
 Kind = Literal["process", "recovery", "operation", "look", "request", "effect"]
-_Entry = tuple[Literal["request", "effect"], int, Json]
+_Entry = tuple[Literal["request", "effect"], int, Json]  # with its number
 State = Literal["", "broke", "open"]  # what the verdict is about; what never got an answer
 
 
@@ -62,8 +62,6 @@ class Timeline:
 
 @dataclass(frozen=True)
 class _Seen:
-    """A process and when it was there."""
-
     process: Process
     began_ms: float
     ended_ms: float
@@ -78,9 +76,9 @@ def timeline(evidence: Evidence, verdict: Verdict) -> Timeline:
     operations = list(_clients(evidence, step) if by_clients else _own(evidence, seen))
     shown = [span for span in operations[:-OPERATIONS_SHOWN] if span.state == "broke"] + operations[-OPERATIONS_SHOWN:]
     spans = [*shown, *_lives(evidence, seen), *_looks(evidence), *_ledger(evidence, named)]
-    notes = [] if by_clients else ["operations have an order and no times: they are spread evenly over their process"]
+    notes = [] if by_clients else ["operations have an order and no times: spread evenly over their process"]
     if any(span.lane == "ledger" for span in spans):
-        notes.append("the ledger's records likewise, between two looks")
+        notes.append("the ledger's records have an order and no times: spread evenly between two looks")
     if len(operations) > len(shown):
         notes.append(f"{len(operations) - len(shown):,} earlier operations are not shown")
     return Timeline(
@@ -104,9 +102,9 @@ def _rank(lane: str) -> tuple[int, str]:
 
 def _about(verdict: Verdict) -> tuple[str, frozenset[int]]:
     """The step of the operation, and the requests of the ledger, that the differing fact names."""
-    if verdict.differs is None:
-        return "", frozenset()
     fact = verdict.differs
+    if fact is None:
+        return "", frozenset()
     step = re.search(r"\bstep=(\S+)", fact.fact)
     text = f"{fact.fact} {fact.found} {fact.why}"
     numbers = (int(n) for match in _NAMED.finditer(text) for n in match.groups() if n)
@@ -123,13 +121,13 @@ def _processes(evidence: Evidence, length: float) -> Iterator[_Seen]:
     kills = [_end(p) for p in evidence.phases if p.name == "kill"]
     raced = next((_end(p) for p in evidence.phases if p.name == "race"), length)
     for number, (process, began) in enumerate(zip(evidence.processes, starts, strict=False)):
-        following = starts[number + 1] if number + 1 < len(starts) else length
         if process.racer:
-            yield _Seen(process, began, raced)
-        elif process.killed and (later := kills[bisect_left(kills, began) :]):
-            yield _Seen(process, began, later[0])
+            ended = raced
+        elif process.killed and kills and kills[-1] >= began:
+            ended = kills[bisect_left(kills, began)]
         else:
-            yield _Seen(process, began, following)
+            ended = starts[number + 1] if number + 1 < len(starts) else length
+        yield _Seen(process, began, ended)
 
 
 def _lives(evidence: Evidence, seen: Sequence[_Seen]) -> Iterator[Span]:
@@ -145,9 +143,12 @@ def _lives(evidence: Evidence, seen: Sequence[_Seen]) -> Iterator[Span]:
             yield Span(lane, at.began_ms, up, f"process {process.number} recovers", "recovery")
 
 
+def _look_phases(evidence: Evidence) -> Iterator[tuple[Look, Phase]]:
+    return zip(evidence.looks, (p for p in evidence.phases if p.name.startswith("look:")), strict=False)
+
+
 def _looks(evidence: Evidence) -> Iterator[Span]:
-    phases = [p for p in evidence.phases if p.name.startswith("look:")]
-    for look, phase in zip(evidence.looks, phases, strict=False):
+    for look, phase in _look_phases(evidence):
         broke = [name for name, finding in look.properties.items() if finding.differs]
         found = f": {', '.join(broke)} differs" if broke else ": nothing differs"
         label = one_line(f"look {look.name}{found}", LABEL_CHARS)
@@ -174,10 +175,8 @@ def _clients(evidence: Evidence, step: str) -> Iterator[Span]:
 def _shift(evidence: Evidence) -> float:
     """What turns a time of the clients into one of the trial."""
     up = next((r["at_ms"] for r in evidence.history if r.get("event") == "up" and "at_ms" in r), 0.0)
-    answered = [_end(p) for p in evidence.phases if p.name == "up"] or [
-        _end(p) for p in evidence.phases if p.name in STARTS
-    ]
-    return float(answered[0] - up) if answered else 0.0
+    answered = [p for p in evidence.phases if p.name == "up"] or [p for p in evidence.phases if p.name in STARTS]
+    return float(_end(answered[0]) - up) if answered else 0.0
 
 
 def _own(evidence: Evidence, seen: Sequence[_Seen]) -> Iterator[Span]:
@@ -222,13 +221,12 @@ def _entries(ledger: Json) -> list[_Entry]:
 
 
 def _snapshots(evidence: Evidence) -> Iterator[tuple[float, Json]]:
-    phases = [p for p in evidence.phases if p.name.startswith("look:")]
-    for look, phase in zip(evidence.looks, phases, strict=False):
+    for look, phase in _look_phases(evidence):
         yield phase.began_ms, look.ledger
-    by_clients = isinstance(evidence.trial.script, Scenario)
-    shift, at_ms = _shift(evidence) if by_clients else 0.0, 0.0
-    for record in evidence.history if by_clients else ():
-        at_ms = record["at_ms"] + shift if "at_ms" in record else at_ms
-        if record.get("event") == "ledger":
-            yield at_ms, record["ledger"]
+    if isinstance(evidence.trial.script, Scenario):
+        shift, at_ms = _shift(evidence), 0.0
+        for record in evidence.history:
+            at_ms = record["at_ms"] + shift if "at_ms" in record else at_ms
+            if record.get("event") == "ledger":
+                yield at_ms, record["ledger"]
     yield max((_end(p) for p in evidence.phases), default=0.0), evidence.ledger

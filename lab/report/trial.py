@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
-from lab.model import Evidence, Finding, Hit, Json, Kind, Look, Op, Process, Result, Scenario, Trial, Word
+from lab.engine.errors import UsageError
+from lab.model import Evidence, Hit, Json, Kind, Look, Op, Process, Result, Scenario, Trial, Word
 from lab.report.document import Report
 from lab.report.failures import about, details, failure, note_line, said_of, setting, struck_at, title, where
 from lab.report.render import text
@@ -14,21 +13,12 @@ from lab.report.script import arguments
 from lab.report.text import WIDTH, align, ends, ident, labelled, pairs, plural, value
 from lab.report.timeline import timeline
 from lab.run.data import GREEN, RunData
-from lab.text import one_line, visible
+from lab.text import last_words, one_line
 
 TRIALS_SHOWN = 20  # of a run's list, red ones first; `--all` lists every one
-HISTORY_SHOWN = 60  # records, the last ones: what a kill cut or followed; history.jsonl has them all
 LOG_LINES = 15
-LOG_WORDS = ("error", "exception", "panic", "fatal", "assert")  # of the line that a stack is about
+HISTORY_SHOWN = 60  # records, the last ones: what a kill cut or followed; history.jsonl has them all
 STILL_MS = 100  # a shorter stall of the machine is its ordinary business
-
-
-class UnknownTrial(Exception):
-    """There is no such trial in a run."""
-
-    def __init__(self, run: str, wanted: int, numbers: Collection[int]) -> None:
-        known = f"its trials are {min(numbers):04d} to {max(numbers):04d}" if numbers else "it has no trial yet"
-        super().__init__(f"run {run} has no trial {wanted:04d}; {known}")
 
 
 # A run.
@@ -36,22 +26,17 @@ class UnknownTrial(Exception):
 
 def show_run(data: RunData, report: Report, *, everything: bool = False) -> str:
     """A run: its end, and its trials, red ones first; `everything` adds all of them and what else is on the page."""
-    made = document(data, report)
-    head = [f"run {data.run}  {data.campaign} of {data.subject}, seed {data.seed}", ""]
-    lines = [*trial_list(data, everything=everything), ""]
-    return "\n".join([*head, *lines, text.render(made, everything=everything)])
-
-
-def trial_list(data: RunData, *, everything: bool) -> list[str]:
-    """A line a trial, and how to see the others and one of them."""
-    red = [r.trial.ident for r in data.failures]
-    order = [*data.failures, *(r for r in data.ordered if r.trial.ident not in set(red))]
+    red = {r.trial.ident for r in data.failures}
+    order = [*data.failures, *(r for r in data.ordered if r.trial.ident not in red)]
     shown = order if everything else order[:TRIALS_SHOWN]
-    lines = [trial_line(result) for result in shown]
     counted = f"{plural(len(order), 'trial')} run, {len(red):,} red"
-    counted += f"; {len(order) - len(shown):,} more: lab show {data.run} --all" if len(order) > len(shown) else ""
-    one = f"; one of them: lab show {data.run} {ident(order[0].trial)}" if order else ""
-    return [*lines, *labelled("trials", counted + one)]
+    if len(order) > len(shown):
+        counted += f"; {len(order) - len(shown):,} more: lab show {data.run} --all"
+    if order:
+        counted += f"; one of them: lab show {data.run} {ident(order[0].trial)}"
+    lines = [f"run {data.run}  {data.campaign} of {data.subject}, seed {data.seed}", ""]
+    lines += [*(trial_line(result) for result in shown), *labelled("trials", counted), ""]
+    return "\n".join([*lines, text.render(document(data, report), everything=everything)])
 
 
 def trial_line(result: Result, done: str = "") -> str:
@@ -69,28 +54,38 @@ def trial_line(result: Result, done: str = "") -> str:
 
 
 def show_trial(data: RunData, wanted: int, evidence: Evidence | None = None) -> str:
-    """One trial, whole if its evidence was kept whole and is given. Raises UnknownTrial."""
+    """One trial, whole if its evidence was kept whole and is given. Raises UsageError if there is no such trial."""
     result = next((r for r in data.results if r.trial.ident == wanted), None)
     if result is None:
         trial = next((t for t in data.trials if t.ident == wanted), None)
         if trial is None:
-            raise UnknownTrial(data.run, wanted, [t.ident for t in (*data.trials, *(r.trial for r in data.results))])
+            numbers = [t.ident for t in (*data.trials, *(r.trial for r in data.results))]
+            known = f"its trials are {min(numbers):04d} to {max(numbers):04d}" if numbers else "it has no trial yet"
+            todo = f"`lab show {data.run} --all` lists them."
+            raise UsageError(f"run {data.run} has no trial {wanted:04d}; {known}", todo)
         return "\n".join([*_head(trial, "has not run yet"), *labelled("finish", f"lab resume {data.run}")]) + "\n"
     lines = [*_result(data, result), "", *_counts(result)]
     if evidence is None:
         kept = "in brief: the journal's line alone (lab run --evidence all keeps every trial whole)"
         return "\n".join([*lines, *labelled("evidence", kept)]) + "\n"
     lines += _setting(evidence)
-    parts = (list(lanes(timeline(evidence, result.verdict))), _phases(evidence), _processes(evidence), _looks(evidence))
-    for part in (*parts, _history(evidence, said_of(result).step), _ledger(evidence)):
-        lines += ["", *part] if part else []
+    phases = ([p.name, f"{p.began_ms:,.0f} ms", f"{p.took_ms:,.0f} ms"] for p in evidence.phases)
+    parts = (
+        list(lanes(timeline(evidence, result.verdict))),
+        align([["phase", "began", "took"], *phases]),
+        [line for process in evidence.processes for line in _process(process)],
+        [line for look in evidence.looks for line in _look(look)] or ["the checker has not looked"],
+        _history(evidence, said_of(result).step),
+        _ledger(evidence),
+    )
+    for part in filter(None, parts):
+        lines += ["", *part]
     return "\n".join(lines) + "\n"
 
 
 def _head(trial: Trial, word: str) -> list[str]:
-    kind = (
-        "" if trial.kind is Kind.POINT and not trial.bug else f"  ({trial.kind}{f' {trial.bug}' if trial.bug else ''})"
-    )
+    planted = f" {trial.bug}" if trial.bug else ""
+    kind = f"  ({trial.kind}{planted})" if planted or trial.kind is not Kind.POINT else ""
     return [ends(f"{word.upper()}{kind}", where(trial)), *labelled("point", setting(trial))]
 
 
@@ -130,62 +125,33 @@ def _setting(evidence: Evidence) -> list[str]:
     return lines + (labelled("diagnosis", one_line(evidence.diagnosis, 600)) if evidence.diagnosis else [])
 
 
-def _phases(evidence: Evidence) -> list[str]:
-    rows = [["phase", "began", "took"]]
-    rows += [[p.name, f"{p.began_ms:,.0f} ms", f"{p.took_ms:,.0f} ms"] for p in evidence.phases]
-    return align(rows)
-
-
-def _processes(evidence: Evidence) -> list[str]:
-    return [line for process in evidence.processes for line in _process(process)]
-
-
 def _process(process: Process) -> list[str]:
     racer = f" (racer {process.racer})" if process.racer else ""
     hit = str(process.hit) if process.hit else "none"
     killed = f"{process.fault or 'SIGKILL'} sent" if process.killed else "not killed by the lab"
-    oom = {None: "memory not asked", True: "over its memory limit", False: "within its memory limit"}[
-        process.oom_killed
-    ]
+    memory = {None: "memory not asked", True: "over its memory limit", False: "within its memory limit"}
     alive, gone = process.alive or "not seen", process.gone or "not seen"
-    end = f"alive: {alive}; {killed}; exit {process.exit_code}; {oom}; gone: {gone}"
+    end = f"alive: {alive}; {killed}; exit {process.exit_code}; {memory[process.oom_killed]}; gone: {gone}"
     command = one_line(" ".join(process.command), WIDTH - 14 - len(racer))
     lines = [f"process {process.number}{racer}: {command}"]
-    for label, said in (("hook", f"armed {process.armed or 'none'}; hit {hit}"), ("end", end)):
+    mount = process.mount or "not seen from its /proc"
+    for label, said in (("hook", f"armed {process.armed or 'none'}; hit {hit}"), ("end", end), ("mount", mount)):
         lines += labelled(label, one_line(said), indent=2)
-    lines += labelled("mount", one_line(process.mount or "not seen from its /proc"), indent=2)
-    return lines + [line for said in last_words(process.log) for line in labelled("log", said[:400], indent=2)]
+    return lines + [
+        line for said in last_words(process.log, LOG_LINES) for line in labelled("log", said[:400], indent=2)
+    ]
 
 
-def last_words(log: str) -> list[str]:
-    """The end of what it printed, and before it the message of a stack that is longer than that."""
-    lines = [line.rstrip() for line in visible(log).splitlines() if line.strip()]
-    tail, before = lines[-LOG_LINES:], lines[:-LOG_LINES]
-    if any(word in line.lower() for line in tail for word in LOG_WORDS):
-        return tail
-    message = next((line for line in reversed(before) if any(word in line.lower() for word in LOG_WORDS)), None)
-    return [message, "…", *tail] if message else tail
-
-
-def _looks(evidence: Evidence) -> list[str]:
-    return [line for look in evidence.looks for line in look_lines(look)] or ["the checker has not looked"]
-
-
-def look_lines(look: Look) -> list[str]:
-    """What one look compared and found, a line a property."""
+def _look(look: Look) -> list[str]:
     lines = [f"look {look.name} (process {look.process})"]
     for name, finding in look.properties.items():
-        found = "differs" if finding.differs else f"{finding.facts:,} ok" if finding.facts else "no fact"
-        lines += labelled(found, f"{name}{_difference(finding)}", indent=2)
+        if fact := finding.differs:
+            why = f" ({one_line(fact.why)})" if fact.why else ""
+            said = f"{value(fact.fact)}: expected {value(fact.expected)}, found {value(fact.found)}{why}"
+            lines += labelled("differs", f"{name}: {one_line(said, 600)}", indent=2)
+        else:
+            lines += labelled(f"{finding.facts:,} ok" if finding.facts else "no fact", name, indent=2)
     return lines
-
-
-def _difference(finding: Finding) -> str:
-    if finding.differs is None:
-        return ""
-    fact = finding.differs
-    why = f" ({one_line(fact.why)})" if fact.why else ""
-    return one_line(f": {value(fact.fact)}: expected {value(fact.expected)}, found {value(fact.found)}{why}", 600)
 
 
 # What was sent and answered, life by life.
@@ -198,11 +164,11 @@ def _history(evidence: Evidence, step: str) -> list[str]:
     else:
         answers = {r["id"]: r for r in evidence.history if r.get("event") in ("ok", "fail", "info")}
         lines = [(record, said) for record in evidence.history for said in _record(record, answers, step)]
-    hidden = [record for record, _ in lines[:-HISTORY_SHOWN] if not step or str(record.get("step")) != step]
-    skipped = set(map(id, hidden))
-    more = f", {len(hidden):,} of them in history.jsonl only" if hidden else ""
-    head = [f"history, {plural(len(lines), 'line')}{more}"] if lines else []
-    return head + [said for record, said in lines if id(record) not in skipped]
+    skipped = {id(record) for record, _ in lines[:-HISTORY_SHOWN] if not step or str(record.get("step")) != step}
+    shown = [said for record, said in lines if id(record) not in skipped]
+    hidden = len(lines) - len(shown)
+    more = f", {hidden:,} of them in history.jsonl only" if hidden else ""
+    return [f"history, {plural(len(lines), 'line')}{more}", *shown] if lines else []
 
 
 def _record(record: Json, answers: dict[int, Json], step: str) -> list[str]:

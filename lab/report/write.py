@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 
 from lab.engine.errors import LabError
 from lab.report.document import Document, Report
 from lab.report.failures import groups
-from lab.report.render import html, json, junit, markdown, text
+from lab.report.render import html, junit, markdown, text
 from lab.report.reports import document
 from lab.report.timeline import Timeline, timeline
 from lab.run.data import RunData
@@ -17,7 +18,7 @@ from lab.run.record import Record
 PICTURES = 30  # of red trials; each is read from disk, and is some 50 KiB of the page
 
 FILES: dict[str, Callable[[Document], str]] = {
-    "summary.json": json.render,
+    "summary.json": lambda made: json.dumps(made.numbers, indent=1) + "\n",
     "report.html": html.render,
     "junit.xml": junit.render,
     "summary.md": markdown.render,
@@ -26,18 +27,12 @@ FILES: dict[str, Callable[[Document], str]] = {
 
 def finish(record: Record, report: Report, say: Callable[[str], None]) -> int:
     """Write the report of a finished or partial run, say its end, and return the command's exit code."""
-    made = write_reports(record, report)
-    say(text.render(made, record.path / "report.html"))
-    return made.headline.exit_code
-
-
-def write_reports(record: Record, report: Report) -> Document:
-    """summary.json, report.html, junit.xml and summary.md in the run's folder."""
     data = load(record)
     made = document(data, report, dict(_pictures(record, data)))
     for name, render in FILES.items():
         record.write_bytes(name, render(made).encode())
-    return made
+    say(text.render(made, record.path / "report.html"))
+    return made.headline.exit_code
 
 
 def _pictures(record: Record, data: RunData) -> Iterator[tuple[int, Timeline]]:

@@ -8,8 +8,10 @@ from functools import cached_property
 from pathlib import Path
 
 from lab.model import CrashScript, Json, Kind, Promises, Result, Scenario, Trial, Word
+from lab.plan.cells import Leg
 from lab.plan.points import Bounds
 from lab.plan.shrink import How
+from lab.subject.spec import CoverageTable
 
 GREEN = frozenset({Word.PASS, Word.NOTE})
 #: Verdicts of trials whose evidence is whole: killed, recovered, judged. Only these count as coverage.
@@ -39,24 +41,9 @@ class BugInfo:
 
 
 @dataclass(frozen=True)
-class Coverage:
-    """What a campaign must have seen, from `[coverage]` of subject.toml; empty if the subject asks for nothing."""
+class LegInfo(Leg):
+    """A leg, named by the property that its trials are judged by, with what is promised of it."""
 
-    windows: tuple[str, ...] = ()
-    by: str = ""
-    values: tuple[str, ...] = ()
-    ledger: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class LegInfo:
-    """One cell in one journal mode: the workload that asks for it, or the reason why the subject does not offer it."""
-
-    cell: str  # the property that its trials are judged by
-    journal_mode: str
-    workload: int | None
-    reason: str = ""
-    clause: str = ""  # of what contract, and where that is written
     promised: tuple[str, ...] = ()  # the faults that the cell is claimed to survive in this mode
 
     @property
@@ -79,13 +66,11 @@ class Reproducer:
 
     @property
     def is_shorter(self) -> bool:
-        return self.how.after < self.how.before
+        return self.how.shorter
 
 
 @dataclass(frozen=True)
 class RunData:
-    """A finished or partial run."""
-
     run: str
     campaign: str
     subject: str  # as it was given on the command line, for replay lines
@@ -105,7 +90,7 @@ class RunData:
     workloads: int = 0
     bugs: tuple[BugInfo, ...] = ()
     bug: str | None = None  # the whole run is of this planted bug
-    coverage: Coverage = Coverage()
+    coverage: CoverageTable = field(default_factory=CoverageTable)
     covers: tuple[str, ...] = ()  # hooks that the plan means to kill at on every layer
     whole: int = 0  # trials of the whole plan, of which this may be a shard
     audits: tuple[str, ...] = ()  # properties that say whether a trial ran as asked, and promise nothing

@@ -12,8 +12,8 @@ from lab.model import Json, Promises, Result
 from lab.plan.points import Plan, is_draw
 from lab.plan.shrink import How
 from lab.run import reproducer
-from lab.run.data import BugInfo, Coverage, HookInfo, LegInfo, Reproducer, RunData, workload_of
-from lab.run.record import Record
+from lab.run.data import BugInfo, HookInfo, LegInfo, Reproducer, RunData, workload_of
+from lab.run.record import Record, took_s
 from lab.subject.spec import Subject
 from lab.workloads import promises_of
 
@@ -39,7 +39,7 @@ def load(record: Record) -> RunData:
         expected_hooks=subject.expected_hooks,
         promises=_promises(subject, [workloads[n] for n in tried]) if tried else subject.promises,
         environment=header.environment,
-        took_s=took_s(lines),
+        took_s=took_s(lines, "result"),
         interrupted=bool(lines) and lines[-1].get("interrupted", True),
         path=record.path,
         points_known=plan.points_known,
@@ -47,7 +47,7 @@ def load(record: Record) -> RunData:
         workloads=len(workloads),
         bugs=tuple(BugInfo(b.name, b.property, b.meaning, b.canary, b.within or 1) for b in subject.bugs),
         bug=header.bug,
-        coverage=Coverage(**subject.coverage.model_dump()),
+        coverage=subject.coverage,
         covers=plan.covers,
         whole=plan.whole,
         audits=subject.verifier.audits,
@@ -98,14 +98,3 @@ def _reproducer(record: Record, result: Result) -> Reproducer | None:
     path = Path(record.path / name)
     how = record.read(reproducer.how_path_of(result.trial.ident), How)
     return Reproducer(path, how, reproducer.read(path).scenario)
-
-
-def took_s(lines: Sequence[Json]) -> float:
-    """Seconds of trials over all sessions: each counts from its beginning to its last result."""
-    total = last = 0.0
-    for line in lines:
-        if line.get("session") == "began":
-            total, last = total + last, 0.0
-        elif "result" in line:
-            last = float(line["at_s"])
-    return total + last

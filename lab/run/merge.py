@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lab.codec import to_json
+from lab.codec import dump
 from lab.engine.errors import UsageError
 from lab.plan.points import Plan
 from lab.run.record import ARCHIVE_BYTES, Record
@@ -33,7 +32,7 @@ def merge_shards(out: Path, names: tuple[str, ...], say: Callable[[str], None]) 
     merged = Record(out.resolve())
     for name in (*SHARED, "prepared.tar"):
         merged.write_bytes(name, first.read_bytes(name, ARCHIVE_BYTES))
-    merged.write("run.json", to_json(replace(first.header(), run=out.name)))
+    merged.write("run.json", replace(first.header(), run=out.name))
     merged.write_plan(plan)
     merged.write_bytes("journal.jsonl", _journal(records))
     for record in records:
@@ -78,5 +77,4 @@ def _union(plans: list[Plan]) -> Plan:
 
 def _journal(records: list[Record]) -> bytes:
     """One session per shard, one after the other: the time of the whole is the work of all."""
-    lines = [json.dumps(line, separators=(",", ":")) for record in records for line in record.journal()]
-    return "".join(line + "\n" for line in lines).encode()
+    return b"".join(dump(line) for record in records for line in record.journal())

@@ -6,6 +6,7 @@ import queue
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from typing import TypeVar
 
 from lab.engine.errors import Interrupted
@@ -30,6 +31,13 @@ class Stop:
         (self.now if self.soon.is_set() else self.soon).set()
 
 
+@dataclass(frozen=True)
+class _Ended:
+    """A worker has nothing more to do, or failed."""
+
+    error: BaseException | None
+
+
 class Pool:
     """A fixed number of workers. Made by `open_pool`, which releases them."""
 
@@ -49,22 +57,22 @@ class Pool:
         """
         waiting = iter(tasks)
         lock = threading.Lock()
-        results: queue.Queue[tuple[Done | None, BaseException | None, bool]] = queue.Queue()
+        results: queue.Queue[Done | _Ended] = queue.Queue()
         over = threading.Event()
 
         def work(worker: Worker) -> None:
+            failed = None
             try:
                 while not over.is_set() and not self._stop.soon.is_set():
                     with lock:
                         task = next(waiting, None)
                     if task is None:
                         break
-                    results.put((do(worker, task), None, False))
+                    results.put(do(worker, task))
             except BaseException as error:  # noqa: BLE001 - it is raised again in the main thread
                 over.set()
-                results.put((None, error, False))
-            finally:
-                results.put((None, None, True))
+                failed = error
+            results.put(_Ended(failed))
 
         threads = [threading.Thread(target=work, args=(w,), name=f"worker-{i}") for i, w in enumerate(self._workers)]
         for thread in threads:
@@ -79,33 +87,34 @@ class Pool:
             raise Interrupted("at once")
 
     def all(self, tasks: Iterable[Task], do: Callable[[Worker, Task], Done]) -> list[Done]:
-        """`each` for work that is of use only as a whole, such as a census. Raises Interrupted if it is stopped."""
+        """`each` for work that is of use only as a whole, such as a census: every result, in the order of the tasks.
+
+        Raises Interrupted if it is stopped.
+        """
         asked = list(tasks)
-        done = list(self.each(asked, do))
+        done = dict(self.each(range(len(asked)), lambda worker, n: (n, do(worker, asked[n]))))
         if len(done) < len(asked):
             raise Interrupted("before the first trial")
-        return done
+        return [done[n] for n in range(len(asked))]
 
 
-def _collect(results: queue.Queue[tuple[Done | None, BaseException | None, bool]], running: int) -> Iterator[Done]:
+def _collect(results: queue.Queue[Done | _Ended], running: int) -> Iterator[Done]:
     first_error: BaseException | None = None
     while running:
         try:
-            done, error, ended = results.get(timeout=POLL_S)
+            found = results.get(timeout=POLL_S)
         except queue.Empty:
             continue
-        if ended:
+        if isinstance(found, _Ended):
             running -= 1
-        elif error is not None:
-            first_error = first_error or error
+            first_error = first_error or found.error
         else:
-            yield done  # type: ignore[misc]
+            yield found
     if first_error is not None:
         raise first_error
 
 
 @contextmanager
 def open_pool(services: Services, layers: Mapping[str, Provisioner], size: int, stop: Stop) -> Iterator[Pool]:
-    """`size` workers of a run."""
     with ExitStack() as stack:
         yield Pool([stack.enter_context(services.worker(n, layers, stop.now)) for n in range(1, size + 1)], stop)

@@ -17,7 +17,7 @@ import glob
 import json
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,14 +25,14 @@ from typing import Any, TypeVar
 
 import psutil
 
-from lab.codec import dump, from_json, parse, to_json
+from lab.codec import dump, from_json, parse
 from lab.engine.errors import LabError, UsageError
 from lab.files import JSON_BYTES, Folder
 from lab.model import Evidence, Json, Reproduced, Result, Scenario, Trial, Verdict
 from lab.plan.points import Plan
 from lab.subject.spec import Subject
 from lab.text import one_line
-from lab.trial.client_lines import LineCheck
+from lab.trial.clients import LineCheck
 from lab.trial.run import Outcome
 from lab.trial.setting import Prepared, Setting
 
@@ -75,8 +75,6 @@ class PreparedInput:
 
 @dataclass(frozen=True)
 class Inputs:
-    """What `inputs.json` says."""
-
     workloads: tuple[Json, ...]
     prepared: PreparedInput
 
@@ -110,7 +108,7 @@ class Record:
         path = RUNS / header.run
         path.mkdir(parents=True)
         record = cls(path)
-        record.write("run.json", to_json(header))
+        record.write("run.json", header)
         latest = RUNS / "latest"
         staged = RUNS / f".latest-{header.run}"
         staged.symlink_to(header.run)
@@ -217,7 +215,7 @@ class Record:
         return Setting(header.run, header.seed, self.subject(), *images, workloads, prepared)
 
     def write_plan(self, plan: Plan) -> None:
-        self.write("plan.json", to_json(plan))
+        self.write("plan.json", plan)
 
     def plan(self) -> Plan:
         found: Plan = self.read("plan.json", Plan)
@@ -251,24 +249,21 @@ class Record:
         """A trial is finished, for good; a scenario is kept without its lives, for seed and number draw them again."""
         if isinstance(result.trial.script, Scenario):
             result = replace(result, trial=replace(result.trial, script=replace(result.trial.script, lives=())))
-        self._append({"result": to_json(result)})
+        self._append({"result": result})
 
     def reproduced(self, ident: int, found: Reproduced) -> None:
         """A violation that was run again: a remark beside its result."""
-        self._append({"reproduced": to_json(found), "trial": ident})
+        self._append({"reproduced": found, "trial": ident})
 
     def _append(self, line: Json) -> None:
         with self._writing:
-            self._write_line(line)
-
-    def _write_line(self, line: Json) -> None:
-        at = {"at_s": round(time.monotonic() - self._began_s, 3), "rss_kb": self._process.memory_info().rss // 1024}
-        try:
-            self._files.append("journal.jsonl", dump({**at, **line}))
-        except OSError as error:
-            raise LabError(
-                f"cannot write the journal of run {self.path.name}: {error.strerror}", "Is the disk full?"
-            ) from error
+            at = {"at_s": round(time.monotonic() - self._began_s, 3), "rss_kb": self._process.memory_info().rss // 1024}
+            try:
+                self._files.append("journal.jsonl", dump({**at, **line}))
+            except OSError as error:
+                raise LabError(
+                    f"cannot write the journal of run {self.path.name}: {error.strerror}", "Is the disk full?"
+                ) from error
 
     def journal(self) -> list[Json]:
         """Its lines; a torn last one is left out, a torn other one is damage."""
@@ -294,10 +289,10 @@ class Record:
         evidence = outcome.evidence
         trial = evidence.trial
         if isinstance(trial.script, Scenario):
-            self.write(f"{folder}/scenario.json", to_json(trial.script))
+            self.write(f"{folder}/scenario.json", trial.script)
             trial = replace(trial, script=replace(trial.script, lives=()))
-        self.write(f"{folder}/evidence.json", to_json(replace(evidence, trial=trial, history=(), ledger={})))
-        self.write(f"{folder}/verdict.json", to_json(verdict))
+        self.write(f"{folder}/evidence.json", replace(evidence, trial=trial, history=(), ledger={}))
+        self.write(f"{folder}/verdict.json", verdict)
         history = "".join(json.dumps(line) + "\n" for line in evidence.history)
         self.write_bytes(f"{folder}/history.jsonl", history.encode())
         self.write(f"{folder}/ledger.json", evidence.ledger)
@@ -351,11 +346,12 @@ def evidence_folder(trial: Trial) -> str:
     return f"evidence/{trial.ident:04d}"
 
 
-def took_s(lines: list[Json]) -> float:
-    """Seconds of work over all sessions: each counts from its beginning to its last line."""
+def took_s(lines: Sequence[Json], last_of: str = "at_s") -> float:
+    """Seconds of work over all sessions: each counts from its beginning to its last line that has such a key."""
     total = last = 0.0
     for line in lines:
         if line.get("session") == "began":
             total, last = total + last, 0.0
-        last = float(line["at_s"])
+        if last_of in line:
+            last = float(line["at_s"])
     return total + last

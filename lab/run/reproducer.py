@@ -15,9 +15,8 @@ import pydantic
 
 from lab import codec
 from lab.engine.errors import UsageError
-from lab.model import CrashPoint, Json, Limits, Scenario
+from lab.model import Limits, Scenario
 from lab.plan.plan_file import LimitsTable, PlanFile
-from lab.plan.shrink import Shrunk
 
 FORMAT = 2
 KIND = "crash-fuzz script"  # what tells it from any other JSON file with a format number
@@ -41,16 +40,6 @@ class Script:
 
 
 _READER = pydantic.TypeAdapter(Script)
-
-
-def to_json(script: Script) -> Json:
-    """The content of its file."""
-    return dict(codec.to_json(script))
-
-
-def how(found: Shrunk) -> Json:
-    """The content of the file beside it: how it was found, for the reports."""
-    return dict(codec.to_json(found.how))
 
 
 def read(path: Path) -> Script:
@@ -100,7 +89,7 @@ def _check_kind(path: Path, text: str) -> None:
 
 def _wrong(scenario: Scenario) -> list[str]:
     """What the types cannot say; a file may have been edited by hand."""
-    operations = [op for life in scenario.lives for op in life.ops]
+    operations = [op for life in scenario.lives for op in life.ops]  # pauses too
     steps = [op.step for op in operations]
     said = [f"step {step} is there twice" for step in sorted({s for s in steps if steps.count(s) > 1})]
     said += [f"step {op.step}: no client {op.client}" for op in operations if not 1 <= op.client <= scenario.clients]
@@ -113,7 +102,12 @@ def _wrong(scenario: Scenario) -> list[str]:
         if life.kill is None and number < len(scenario.lives):
             said.append(f"life {number} has no kill, but another life follows")
         elif life.kill is not None:
-            said += [f"the kill of life {number} {why}" for why in _wrong_kill(life.kill)]
+            checks = (
+                (life.kill.hook, "names no hook and no moment"),
+                (life.kill.occurrence >= 1, "needs a count from 1"),
+                (life.kill.after_ms >= 0, "is before its place"),
+            )
+            said += [f"the kill of life {number} {why}" for right, why in checks if not right]
     return said
 
 
@@ -132,11 +126,4 @@ def path_of(ident: int) -> str:
 
 
 def how_path_of(ident: int) -> str:
-    """How it was found."""
     return f"shrunk/{ident:04d}-how.json"
-
-
-def _wrong_kill(kill: CrashPoint) -> list[str]:
-    said = [] if kill.hook else ["names no hook and no moment"]
-    said += ["needs a count from 1"] if kill.occurrence < 1 else []
-    return said + (["is before its place"] if kill.after_ms < 0 else [])

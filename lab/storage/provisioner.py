@@ -10,23 +10,16 @@ import contextlib
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 import docker
 import docker.errors
 
 from lab.engine.errors import LabError, ServiceFailed, StorageUnavailable
 from lab.engine.removal import discard_volume
+from lab.engine.services import Service
 from lab.model import Json
 from lab.storage import mountinfo
-from lab.storage.layer import Fill, Layer
-
-
-class Agent(Protocol):
-    """The storage agent: one JSON answer to each JSON request."""
-
-    def request(self, request: Mapping[str, object], timeout_s: float = ...) -> Json:
-        """Raises ServiceFailed if it refuses, has ended, or says nothing in time."""
+from lab.storage.layers import Fill, Layer
 
 
 @dataclass(frozen=True)
@@ -34,7 +27,7 @@ class Backend:
     """Where volumes are made: one run's engine and agent, and who the volumes are for."""
 
     client: docker.DockerClient
-    agent: Agent
+    agent: Service
     pool: str  # the Docker volume that the agent has at /pool
     labels: Mapping[str, str]  # of every volume
     uid: int  # the subject's user and group
@@ -125,16 +118,11 @@ class Provisioner:
         """The Docker volume of what the agent has made. The engine mounts it when a container first starts on it."""
         device = made.get("device", self.filesystem)
         options = self.layer.options(**self._owner(), **self._paths(made.get("folders", {})))
-        expected = mountinfo.Expected(
-            self.filesystem,
-            source=made.get("device"),
-            options=self.layer.audited_options(options),
-        )
+        expected = mountinfo.Expected(self.filesystem, made.get("device"), self.layer.audited_options(options))
         mount = {"type": self.filesystem, "device": device, **({"o": options} if options else {})}
+        labels = dict(self.backend.labels)
         try:
-            self.backend.client.volumes.create(
-                name, driver="local", driver_opts=mount, labels=dict(self.backend.labels)
-            )
+            self.backend.client.volumes.create(name, driver="local", driver_opts=mount, labels=labels)
         except docker.errors.APIError as error:
             why = f"the engine made no volume {name}: {error.explanation}"
             raise StorageUnavailable(self.layer.name, why) from error

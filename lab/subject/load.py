@@ -19,17 +19,7 @@ import pydantic_core
 from lab.engine.errors import UsageError
 from lab.files import read_given
 from lab.model import RECOVERS
-from lab.subject.spec import (
-    FORMAT,
-    MOMENTS,
-    BugCatalogue,
-    File,
-    HookCatalogue,
-    Subject,
-    Table,
-    VerifierTable,
-    hooks_of,
-)
+from lab.subject.spec import FORMAT, MOMENTS, BugCatalogue, File, HookCatalogue, Subject, Table, VerifierTable, hooks_of
 from lab.text import one_line
 
 FileT = TypeVar("FileT", bound=Table)

@@ -19,6 +19,7 @@ from lab.workloads import FAMILIES
 FORMAT = 1  # of subject.toml; docs/upgrade.md says what has changed
 Driver = Literal["itself", "clients"]
 Command = Annotated[tuple[str, ...], Field(min_length=1)]
+Seconds = Annotated[float, Field(gt=0, le=600)]
 MAX_UID = 2**31 - 1  # the engine's bound
 RESERVED = ("dev", "proc", "sys", "tmp", SOCKETS.strip("/"))  # folders of a container that are mounted already
 MOMENTS = (ANSWER, "invoke", "start", "end")  # stand where a hook's name does
@@ -103,14 +104,14 @@ class CoverageTable(Table):
 
 
 class Deadlines(Table):
-    """Seconds for each phase; the reasons stand in `docs/subjects.md`."""
+    """For each phase; the reasons stand in `docs/subjects.md`."""
 
-    ready: Annotated[float, Field(gt=0, le=600)] = 20
-    hook: Annotated[float, Field(gt=0, le=600)] = 30
-    kill: Annotated[float, Field(gt=0, le=600)] = 10
-    recovery: Annotated[float, Field(gt=0, le=600)] = 30
-    resume: Annotated[float, Field(gt=0, le=600)] = 30
-    look: Annotated[float, Field(gt=0, le=600)] = 20
+    ready: Seconds = 20
+    hook: Seconds = 30
+    kill: Seconds = 10
+    recovery: Seconds = 30
+    resume: Seconds = 30
+    look: Seconds = 20
 
 
 class BugsTable(Table):

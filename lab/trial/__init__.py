@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lab.model import CrashPoint, CrashScript, Failure, Hit, Kind, Trial
 from lab.trial.client_driven import ClientDriven
-from lab.trial.run import Outcome, TrialRun
+from lab.trial.run import Outcome
 from lab.trial.self_driven import CensusTaker, SelfDriven
 from lab.trial.setting import Setting
 from lab.trial.worker import Worker
@@ -26,15 +26,13 @@ def run_trial(
     trial: Trial, setting: Setting, worker: Worker, *, keep_evidence: bool, keep_containers: bool = False
 ) -> Outcome:
     """Run one trial to its verdict. Raises Interrupted; every other failure is part of the evidence."""
-    run = TrialRun(trial, setting, worker, keep=keep_containers)
-    driver = SelfDriven(run) if isinstance(trial.script, CrashScript) else ClientDriven(run)
-    return run.run(driver, keep_evidence=keep_evidence)
+    driver = SelfDriven if isinstance(trial.script, CrashScript) else ClientDriven
+    return driver(trial, setting, worker, keep=keep_containers).run(keep_evidence=keep_evidence)
 
 
 def take_census(setting: Setting, worker: Worker, workload: int, storage: str, first: CrashPoint | None) -> Taken:
     """The census of a run without a fault; or of the life after a first crash point, to the end of the resumed work."""
     trial = Trial(0, Kind.POINT, storage, CrashScript(workload, (first,) if first else ()))
-    run = TrialRun(trial, setting, worker)
-    driver = CensusTaker(run)
-    failure = run.run(driver, keep_evidence=False).evidence.failure
-    return Taken(tuple(driver.hits), failure)
+    census = CensusTaker(trial, setting, worker)
+    failure = census.run(keep_evidence=False).evidence.failure
+    return Taken(tuple(census.hits), failure)

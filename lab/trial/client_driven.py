@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 
 from lab.engine.container import Mount
 from lab.engine.errors import DeadlinePassed
 from lab.engine.removal import discard_volume
 from lab.engine.services import LABEL_ROLE
-from lab.model import ANSWER, END, INVOKE, START, CrashPoint, Hit, Json, Life, Scenario, Word
+from lab.model import ANSWER, END, INVOKE, START, CrashPoint, Hit, Json, Life, Scenario, Trial, Word
 from lab.trial.clients import Clients, History
 from lab.trial.diagnosis import diagnose
 from lab.trial.process import SubjectProcess, TrialEnded
 from lab.trial.run import TrialRun
+from lab.trial.setting import Setting
+from lab.trial.worker import Worker
 
 FRONT = "/front"  # where the daemon's socket lies, in its own container and in the clients'
 SOCKET = f"{FRONT}/daemon.sock"
@@ -31,33 +32,33 @@ GONE_S = 10.0  # for the clients to say that they wait for nothing more
 CHECK_S = 10.0  # beyond the daemon's own limits, to read everything back
 
 
-class ClientDriven:
+class ClientDriven(TrialRun):
     """Drives the lives of a scenario."""
 
-    asks_checker = True
+    _clients: Clients
+    _life: Life
 
-    def __init__(self, run: TrialRun) -> None:
-        assert isinstance(run.trial.script, Scenario) and run.setting.clients_image is not None
-        self._run = run
-        self._scenario = run.trial.script
-        self._image = run.setting.clients_image
-        self._front = f"{run.name}-front"
+    def __init__(self, trial: Trial, setting: Setting, worker: Worker, *, keep: bool = False) -> None:
+        super().__init__(trial, setting, worker, keep=keep)
+        assert isinstance(trial.script, Scenario) and setting.clients_image is not None
+        self._scenario = trial.script
+        self._image = setting.clients_image
+        self._front = f"{self.name}-front"
         self._history = History()
-        self._clients: Clients | None = None
-        self._life: Life | None = None
 
-    def open(self, stack: ExitStack) -> None:
-        worker = self._run.worker
-        options = {"type": "tmpfs", "device": "tmpfs", "o": FRONT_OPTIONS.format(uid=self._run.subject.subject.uid)}
-        with self._run.phase("clients"):
+    def _prepare(self) -> None:
+        super()._prepare()
+        worker = self.worker
+        options = {"type": "tmpfs", "device": "tmpfs", "o": FRONT_OPTIONS.format(uid=self.subject.subject.uid)}
+        with self.phase("clients"):
             worker.client.volumes.create(self._front, driver="local", driver_opts=options, labels=dict(worker.labels))
-            stack.callback(discard_volume, worker.client, self._front)
-            spec = self._run.spec("clients", self._image, ("clients",), CLIENTS_MB)
+            self._stack.callback(discard_volume, worker.client, self._front)
+            spec = self.spec("clients", self._image, ("clients",), CLIENTS_MB)
             spec = replace(spec, mounts=[Mount(self._front, FRONT, read_only=True)])
-            self._clients = Clients(worker.client, spec, worker.stop, self._run.changed, self._history)
-            stack.callback(self._clients.remove)
+            self._clients = Clients(worker.client, spec, worker.stop, self.changed, self._history)
+            self._stack.callback(self._clients.remove)
             self._clients.start(self._scenario)
-        self._run.starts += 1
+        self.starts += 1
 
     def points(self) -> Iterator[CrashPoint | None]:
         for life in self._scenario.lives:
@@ -71,7 +72,6 @@ class ClientDriven:
         return [Mount(self._front, FRONT)]
 
     def drive(self, process: SubjectProcess, point: CrashPoint | None) -> Hit | None:
-        assert self._life is not None and self._clients is not None
         self._clients.begin(process.seen.number)
         hit = self._reached(process, self._life)
         if point is None:
@@ -79,21 +79,20 @@ class ClientDriven:
         return hit
 
     def struck(self, process: SubjectProcess, hit: Hit) -> None:
-        assert self._clients is not None
         if not process.seen.killed:
             self._ended_by_itself(process)
         if not self._clients.killed(process.seen.number, str(hit), GONE_S):
             raise TrialEnded(Word.ERROR, self._clients.trouble() or "the clients did not notice the kill")
-        self._clients.note({"event": "ledger", "ledger": self._run.snapshot()})
+        self._clients.note({"event": "ledger", "ledger": self.snapshot()})
 
     def ended(self) -> None:
         """What was answered before a failure is evidence all the same."""
-        assert self._clients is not None
-        self._clients.note({"event": "ledger", "ledger": self._run.snapshot("drain")})
-        self._run.look("end", self.history())
+        self._clients.note({"event": "ledger", "ledger": self.snapshot("drain")})
+        self.look("end")
 
     def history(self) -> list[Json]:
-        return list(self._clients.lines()) if self._clients else []
+        with self.changed:
+            return list(self._history.lines)
 
     # The phases, in the order of a life.
 
@@ -101,22 +100,22 @@ class ClientDriven:
         """Wait for the place of this life's kill, or for the end of its operations; None in the last life."""
         kill, limits = life.kill, self._scenario.limits
         if kill is not None and kill.hook == START:
-            with self._run.phase("moment"):
-                self._run.worker.stop.wait(max(0.0, process.started_s + kill.after_ms / 1000 - time.monotonic()))
+            with self.phase("moment"):
+                self.worker.stop.wait(max(0.0, process.started_s + kill.after_ms / 1000 - time.monotonic()))
             return Hit(START, kill.after_ms)
 
         def there() -> bool:
             return self._place(process, kill) is not None
 
-        with self._run.phase("up"):
+        with self.phase("up"):
             self._await(process, lambda: "up" in self._history.seen or there(), limits.up_s, FIRST_ANSWER)
             if self._history.up_s is not None:
-                self._run.got_up(self._history.up_s, process)
-        with self._run.phase("operations"):
+                self.got_up(self._history.up_s, process)
+        with self.phase("operations"):
             longest_s = CHECK_S + (len(life.ops) + 1) * limits.timeout_ms / 1000
             self._await(process, there, longest_s, "its operations to end")
             if kill is not None and kill.after_ms:
-                self._run.worker.stop.wait(kill.after_ms / 1000)
+                self.worker.stop.wait(kill.after_ms / 1000)
         return None if kill is None else self._place(process, kill)
 
     def _place(self, process: SubjectProcess, kill: CrashPoint | None) -> Hit | None:
@@ -130,7 +129,6 @@ class ClientDriven:
 
     def _await(self, process: SubjectProcess, done: Callable[[], bool], timeout_s: float, what: str) -> None:
         """Until `done()`. A daemon that ends by itself, or that never gets up, has broken `recovers`."""
-        assert self._clients is not None
         try:
             self._clients.wait(lambda: done() or process.ended, timeout_s, what)
         except DeadlinePassed as error:
@@ -142,13 +140,13 @@ class ClientDriven:
             self._ended_by_itself(process)
 
     def _ended_by_itself(self, process: SubjectProcess) -> None:
-        code = process.wait_exit(self._run.deadlines.kill)
+        code = process.wait_exit(self.deadlines.kill)
         if process.seen.oom_killed:
             raise TrialEnded(Word.INVALID, "its memory limit killed it")
         what = f"it ended by itself with exit code {code}{process.last_words()}"
         if code == REFUSED:
-            self._run.diagnosis = self._diagnosed(process)
-            what = f"it refused to start (exit code {REFUSED}): {self._run.diagnosis}"
+            self.diagnosis = self._diagnosed(process)
+            what = f"it refused to start (exit code {REFUSED}): {self.diagnosis}"
         raise TrialEnded(self._word(process), f"life {process.seen.number}: {what}")
 
     def _word(self, process: SubjectProcess) -> Word:
@@ -158,10 +156,9 @@ class ClientDriven:
 
     def _settle(self, process: SubjectProcess) -> None:
         """The last life: until it is idle, and a check of all that is left."""
-        assert self._clients is not None
-        with self._run.phase("settle"):
+        with self.phase("settle"):
             checked = {"check", "check-failed"}
-            with self._run.changed:
+            with self.changed:
                 self._history.seen -= checked  # those of this life's beginning
             self._clients.settle()
             limit_s = self._scenario.limits.settle_s + CHECK_S
@@ -169,15 +166,15 @@ class ClientDriven:
         process.confirm_alive(Hit(END, 1))
 
     def _diagnosed(self, process: SubjectProcess) -> str:
-        worker = self._run.worker
+        worker = self.worker
         return diagnose(
             worker.client,
             worker.keeper_image,
-            self._run.held().name,
-            self._run.subject.subject.data,
+            self.held().name,
+            self.subject.subject.data,
             {**worker.labels, LABEL_ROLE: "diagnosis"},
-            f"{self._run.name}-diagnosis",
-            [dead.ident for dead in self._run.processes[:-1]],
+            f"{self.name}-diagnosis",
+            [dead.ident for dead in self.processes[:-1]],
             process.last_words().removeprefix("; last words: "),
-            uid=self._run.subject.subject.uid,
+            uid=self.subject.subject.uid,
         )

@@ -9,18 +9,61 @@ import json
 import threading
 import time
 from collections.abc import Callable
+from typing import Any, cast
 
 import docker
+from pydantic import BaseModel, create_model
 
-from lab.codec import parse, to_json
+from lab.codec import from_json, parse, to_json
 from lab.engine.container import Container, Spec
 from lab.engine.stream import BoundedLog
 from lab.model import Json, Scenario
-from lab.trial.client_lines import LineCheck
 
 MAX_LINES = 50_000  # of one trial: a long one has some thousands
 MAX_LINE_BYTES = 1 << 20  # one check of all chats
 ANSWERS = ("ok", "fail")
+COMPLETIONS = (*ANSWERS, "info")
+
+# What each line of a history must carry, live or stored (docs/fuzz.md says what it means). An event that has no entry
+# is none that anything reads, and may carry what it likes.
+_FIELDS: dict[str, dict[str, Any]] = {
+    "invoke": {"id": int, "step": int, "client": int, "op": str, "args": dict[str, Any], "at_ms": float},
+    "ok": {"id": int, "result": Any, "at_ms": float},
+    "fail": {"id": int, "error": dict[str, Any], "at_ms": float},
+    "info": {"id": int, "why": str, "at_ms": float},
+    "check": {"life": int, "final": bool, "observed": Any},
+    "check-failed": {"life": int, "why": str},
+    "still": {"ms": float, "at_ms": float},
+    "settled": {"idle": bool},
+    "error": {"what": str},
+    "killed": {"life": int, "at": str},
+    "ledger": {"ledger": dict[str, Any]},
+}
+_SHAPES: dict[str, type[BaseModel]] = {
+    event: create_model(event, **cast(Any, {name: (kind, ...) for name, kind in fields.items()}))
+    for event, fields in _FIELDS.items()
+}
+
+
+class LineCheck:
+    """Line after line of one history: each has its shape, and what is completed has been invoked and is not yet."""
+
+    def __init__(self) -> None:
+        self._open: set[int] = set()
+
+    def check(self, line: Json) -> None:
+        """Raises ValueError, one line that says what is wrong."""
+        event = line.get("event")
+        if not isinstance(event, str):
+            raise ValueError("it names no event")
+        if (shape := _SHAPES.get(event)) is not None:
+            from_json(shape, line)
+        if event == "invoke":
+            self._open.add(line["id"])
+        elif event in COMPLETIONS:
+            if line["id"] not in self._open:
+                raise ValueError(f"`{event}` of request {line['id']}, which is not open")
+            self._open.remove(line["id"])
 
 
 class History:
@@ -153,10 +196,6 @@ class Clients:
         if self._container.stream.ended:
             return f"the clients ended: {history.log.text().strip()[-600:] or 'they printed nothing'}"
         return ""
-
-    def lines(self) -> tuple[Json, ...]:
-        with self._changed:
-            return tuple(self.history.lines)
 
     def remove(self) -> None:
         self._container.remove()

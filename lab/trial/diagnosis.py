@@ -66,8 +66,6 @@ class Lock:
 
 @dataclass(frozen=True)
 class Sight:
-    """What the container saw."""
-
     files: tuple[File, ...]
     locks: tuple[Lock, ...]
 
@@ -121,7 +119,6 @@ def _look(client: docker.DockerClient, spec: Spec) -> Sight:
 
 
 def sentences(seen: Sight, data: str, killed: Sequence[str]) -> list[str]:
-    """The diagnosis. Pure."""
     said = [_of_lock(lock, data, killed) for lock in seen.locks[:HOLDERS_TOLD]]
     if len(seen.locks) > HOLDERS_TOLD:
         said.append(f"And {len(seen.locks) - HOLDERS_TOLD} more locks.")

@@ -23,9 +23,9 @@ def judge(evidence: Evidence, promises: Mapping[str, Sequence[str]], audits: Seq
     of a property that was checked on no fact. Only then an unpromised loss: it is green, and may hide none of these.
     """
     checked = [name for name in promises if name != RECOVERS]
-    facts = _facts(evidence, (*checked, *audits))
-    facts[RECOVERS] = len(evidence.up_ms)
+    facts = {**_facts(evidence, (*checked, *audits)), RECOVERS: len(evidence.up_ms)}
     broken = _broken(evidence, audits)
+    failure = evidence.failure
 
     def promised(look: Look, name: str) -> bool:
         return _is_promised(promises.get(name, ()), _struck(evidence, look.process))
@@ -41,7 +41,6 @@ def judge(evidence: Evidence, promises: Mapping[str, Sequence[str]], audits: Seq
         return Verdict(word, why, name, broken, look.name, differs, facts, notes)
 
     def missing(why: str) -> Verdict:
-        failure = evidence.failure
         said = f" ({failure.phase}: {failure.what})" if failure else ""
         return Verdict(Word.INVALID, f"{why}{said}", facts=facts, notes=notes)
 
@@ -49,17 +48,25 @@ def judge(evidence: Evidence, promises: Mapping[str, Sequence[str]], audits: Seq
     if chain.audits_first:
         for look, name, differs in _differences(evidence, audits):
             return differing(Word.INVALID, look, name, differs)
-    for link in chain.broken(evidence):
-        return missing(link)
+    for link in chain.links:
+        for wrong in link(evidence):
+            return missing(wrong)
     for look, name, differs in _differences(evidence, checked):
         if promised(look, name):
             return differing(Word.VIOLATION, look, name, differs)
-    if evidence.failure is not None:
-        return _failed(evidence, promises, broken, facts, notes)
+    if failure is not None:
+        why = f"{failure.phase}: {failure.what}"
+        if failure.word is not Word.VIOLATION:
+            return Verdict(failure.word, why, facts=facts, notes=notes)
+        struck = _struck(evidence, len(evidence.processes))
+        # That a recovery ends is promised under every fault, unless said otherwise.
+        kept = RECOVERS not in promises or _is_promised(promises[RECOVERS], struck)
+        return Verdict(Word.VIOLATION if kept else Word.NOTE, why, RECOVERS, broken, facts=facts, notes=notes)
     for look, name, differs in _differences(evidence, audits):
         return differing(Word.INVALID, look, name, differs)
-    for link in (*chain.unmade(evidence), *_unchecked(evidence, checked, audits)):
-        return missing(link)
+    for unmade in (*(link(evidence) for link in chain.owed), _unchecked(evidence, checked, audits)):
+        for wrong in unmade:
+            return missing(wrong)
     for look, name, differs in _differences(evidence, broken):
         return differing(Word.NOTE, look, name, differs)
     return Verdict(Word.PASS, facts=facts)
@@ -75,26 +82,7 @@ def _struck(evidence: Evidence, number: int) -> set[str]:
     return {p.fault for p in evidence.processes if p.number <= number and p.fault is not None}
 
 
-def _failed(
-    evidence: Evidence,
-    promises: Mapping[str, Sequence[str]],
-    broken: tuple[str, ...],
-    facts: dict[str, int],
-    notes: tuple[str, ...],
-) -> Verdict:
-    """A trial that ended early: by a recovery that failed, which is promised everywhere unless said otherwise."""
-    failure = evidence.failure
-    assert failure is not None
-    why = f"{failure.phase}: {failure.what}"
-    if failure.word is not Word.VIOLATION:
-        return Verdict(failure.word, why, facts=facts, notes=notes)
-    struck = _struck(evidence, len(evidence.processes))
-    kept = RECOVERS not in promises or _is_promised(promises[RECOVERS], struck)
-    return Verdict(Word.VIOLATION if kept else Word.NOTE, why, RECOVERS, broken, facts=facts, notes=notes)
-
-
 def _facts(evidence: Evidence, names: Sequence[str]) -> dict[str, int]:
-    """Facts compared for each of the properties, over the whole trial."""
     return {
         name: sum(look.properties[name].facts for look in evidence.looks if name in look.properties) for name in names
     }
@@ -113,7 +101,6 @@ def _differences(evidence: Evidence, names: Sequence[str]) -> Iterator[tuple[Loo
 
 
 def _first_differences(evidence: Evidence) -> Iterator[tuple[Look, str, Fact]]:
-    """The first difference of each property."""
     seen: set[str] = set()
     for look in evidence.looks:
         for name, finding in look.properties.items():

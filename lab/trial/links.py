@@ -21,29 +21,14 @@ Link = Callable[[Evidence], Iterator[str]]
 class Chain:
     """What a whole trial of one kind of script must show."""
 
-    links: tuple[Link, ...]
-    owed: tuple[Link, ...]
+    links: tuple[Link, ...]  # each is looked for in any trial, and found broken or not
+    owed: tuple[Link, ...]  # each is one that a whole trial must have
     audits_first: bool  # an audit that differs makes even a loss meaningless; else it only explains what was late
     facts_each: bool  # each trial owes a fact of every property; else only the whole run (`lab.report.coverage`)
 
-    def broken(self, evidence: Evidence) -> Iterator[str]:
-        """Each link that was looked for and found broken."""
-        for link in self.links:
-            yield from link(evidence)
-
-    def unmade(self, evidence: Evidence) -> Iterator[str]:
-        """Each link that a whole trial must have, and this one lacks."""
-        for link in self.owed:
-            yield from link(evidence)
-
 
 def of(script: CrashScript | Scenario) -> Chain:
-    return CHAINS[type(script)]
-
-
-def lives(evidence: Evidence) -> list[Process]:
-    """The processes that are a life of the subject: racers are none."""
-    return [process for process in evidence.processes if process.racer is None]
+    return OF_A_CRASH_SCRIPT if isinstance(script, CrashScript) else OF_A_SCENARIO
 
 
 def _on_the_layer(evidence: Evidence) -> Iterator[str]:
@@ -63,10 +48,13 @@ def _all_processes(evidence: Evidence) -> Iterator[str]:
 
 def _each_process(evidence: Evidence) -> Iterator[str]:
     """Armed as the script says; killed by the lab, where it says, or not at all."""
-    ranks = {process.number: rank for rank, process in enumerate(lives(evidence), 1)}
+    life = 0
     for process in evidence.processes:
         who = f"process {process.number}"
-        point = _point(evidence, ranks[process.number]) if process.racer is None else None
+        point = None  # where the script wants it struck: no racer
+        if process.racer is None:
+            life += 1
+            point = next((point for point in evidence.trial.kills if point.life == life), None)
         armed = point.place if point is not None and not point.is_moment else None
         if process.armed != armed:
             yield f"{who} was armed at {process.armed}, but the script says {armed}"
@@ -78,25 +66,24 @@ def _each_process(evidence: Evidence) -> Iterator[str]:
             yield f"{who} exited {SIGKILLED} by itself: that is not a kill of the lab's"
 
 
-def _point(evidence: Evidence, life: int) -> CrashPoint | None:
-    """Where the script wants that life struck."""
-    return next((point for point in evidence.trial.kills if point.life == life), None)
-
-
 def _killed(process: Process, point: CrashPoint | None, evidence: Evidence) -> Iterator[str]:
     """At its own place by its own record, alive before, and gone after, by the fault that was asked for."""
     who = f"process {process.number}"
+    places = {point.place} if point is not None else set()
+    if isinstance(evidence.trial.script, Scenario):
+        places.add(f"{END}#1")  # clients may come to the end of their operations before
     if point is None:
         yield f"{who} was killed, and the script lets it live"
     elif process.hit is None:
         yield f"{who} was killed without a record of where it stood"
-    elif str(process.hit) not in _places(point, evidence):
+    elif str(process.hit) not in places:
         yield f"{who} was killed at {process.hit}, but the script says {point.place}"
     elif process.fault != point.fault:
         yield f"{who} was struck by {process.fault}, but the script says {point.fault}"
     if process.alive is None:
         yield f"{who} was not seen alive before it was killed"
-    if process.exit_code is None and _ended_before_a_look_at(process, evidence):
+    looked_at = any(look.process == process.number for look in evidence.looks)
+    if process.exit_code is None and evidence.failure is not None and not looked_at:
         return  # its end could not be seen; the failure says why
     if process.exit_code != SIGKILLED:
         yield f"{who} ended with exit code {process.exit_code}, not {SIGKILLED}"
@@ -104,15 +91,6 @@ def _killed(process: Process, point: CrashPoint | None, evidence: Evidence) -> I
         yield f"{who} was killed by its memory limit"
     if process.gone is None:
         yield f"{who} was not seen gone after the kill"
-
-
-def _places(point: CrashPoint, evidence: Evidence) -> tuple[str, ...]:
-    """Where a kill may strike: clients may come to the end of their operations before."""
-    return (point.place, f"{END}#1") if isinstance(evidence.trial.script, Scenario) else (point.place,)
-
-
-def _ended_before_a_look_at(process: Process, evidence: Evidence) -> bool:
-    return evidence.failure is not None and all(look.process != process.number for look in evidence.looks)
 
 
 def _nobody_ran_past_its_point(evidence: Evidence) -> Iterator[str]:
@@ -193,17 +171,15 @@ def _read_back(evidence: Evidence) -> Iterator[str]:
         yield "the verifier never looked"
 
 
-CHAINS: dict[type, Chain] = {
-    CrashScript: Chain(
-        (_on_the_layer, _all_processes, _each_process, _nobody_ran_past_its_point, _count_of_kills),
-        (_came_to_its_end, _census_kept, _racers_ended, _every_look),
-        audits_first=True,
-        facts_each=True,
-    ),
-    Scenario: Chain(
-        (_on_the_layer, _all_processes, _each_process),
-        (_every_life, _read_back),
-        audits_first=False,
-        facts_each=False,
-    ),
-}
+OF_A_CRASH_SCRIPT = Chain(
+    (_on_the_layer, _all_processes, _each_process, _nobody_ran_past_its_point, _count_of_kills),
+    (_came_to_its_end, _census_kept, _racers_ended, _every_look),
+    audits_first=True,
+    facts_each=True,
+)
+OF_A_SCENARIO = Chain(
+    (_on_the_layer, _all_processes, _each_process),
+    (_every_life, _read_back),
+    audits_first=False,
+    facts_each=False,
+)

@@ -6,13 +6,13 @@ It is made on a tmpfs and taken out as an archive through the engine, so that ev
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from lab.codec import SAID_DEPTH, parse
-from lab.engine.container import Container, Mount, Spec
+from lab.engine.container import Container, Mount
 from lab.engine.errors import LabError, UsageError
-from lab.engine.services import LABEL_ROLE
 from lab.engine.stream import LineParser
 from lab.files import read_given
 from lab.model import Json
@@ -27,8 +27,6 @@ MAX_ARCHIVE_BYTES = 48 * 1024 * 1024  # of a volume of 64 MiB
 
 
 class Scripts(NamedTuple):
-    """The workloads of a campaign."""
-
     prepared: Json  # worked to its end, it makes the state that every trial starts from
     killed: tuple[Json, ...]
 
@@ -53,22 +51,15 @@ def prepare(services: Services, worker: Worker, subject: Subject, image: str, wo
         volume = layer.fresh(name)
         stack.callback(layer.destroy, volume)
 
-        def spec(role: str, tag: str, command: tuple[str, ...], **more: object) -> Spec:
-            labels = {**services.labels, LABEL_ROLE: role}
-            network = f"container:{worker.holder}"
-            user = f"{table.uid}:{table.uid}"
-            return Spec(tag, command, f"{name}-{role}", labels, user, network, **more)  # type: ignore[arg-type]
-
-        keeper_spec = spec("keeper", services.images.base, ("cat",), mounts=[Mount(volume.name, table.data, True)])
-        keeper = Container(worker.client, keeper_spec, LineParser(), worker.stop)
+        spec = worker.spec(name, "keeper", table.uid, services.images.base, ("cat",))
+        spec = replace(spec, mounts=[Mount(volume.name, table.data, read_only=True)])
+        keeper = Container(worker.client, spec, LineParser(), worker.stop)
         stack.callback(keeper.remove)
         keeper.start()
         process = SubjectProcess(
             worker.client,
-            spec(
-                "process",
-                image,
-                table.run,
+            replace(
+                worker.spec(name, "process", table.uid, image, table.run),
                 memory_mb=table.memory_mb,
                 mounts=[Mount(volume.name, table.data), door.mount],
                 environment={"LAB_NONCE": NAME, "LAB_WORKLOAD": workload_text(workload), **door.environment},

@@ -18,7 +18,10 @@ from lab.engine.errors import DeadlinePassed
 from lab.engine.stream import RecordParser
 from lab.model import ANSWER, Hit, Json, Process, Word
 from lab.subject.spec import Deadlines
+from lab.text import last_words
 from lab.trial.links import SIGKILLED
+
+LAST_LINES = 6  # of a log, in a failure's one line
 
 
 class TrialEnded(Exception):
@@ -66,10 +69,6 @@ class SubjectProcess:
         return [{**record, **who} for record in self._records.history]
 
     @property
-    def answers(self) -> int:
-        return self._records.answers
-
-    @property
     def hits(self) -> list[Hit]:
         return list(self._records.hits)
 
@@ -114,7 +113,6 @@ class SubjectProcess:
             self._note(alive="psutil", mount=self._host.mount_line(self._data))
 
     def struck_by(self, fault: str) -> None:
-        """Note which fault is about to strike it."""
         self._note(fault=fault)
 
     def kill(self) -> None:
@@ -136,7 +134,6 @@ class SubjectProcess:
             self._note(gone="psutil")
 
     def release(self) -> None:
-        """Let it go on from its barrier."""
         self._container.stream.send_line(b"go")
 
     def wait_exit(self, timeout_s: float) -> int:
@@ -148,8 +145,8 @@ class SubjectProcess:
         return -1 if self.seen.exit_code is None else self.seen.exit_code
 
     def last_words(self) -> str:
-        """The last lines of its log, for a person."""
-        lines = self._records.log.text().strip().splitlines()[-6:]
+        """The end of its log and the message there, for a person."""
+        lines = last_words(self._records.log.text(), LAST_LINES)
         return "; last words: " + " | ".join(lines) if lines else "; it printed nothing"
 
     def note_log(self) -> None:

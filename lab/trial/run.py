@@ -9,25 +9,25 @@ that was made is released.
 from __future__ import annotations
 
 import threading
+import time
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import ClassVar
 
 import faults
 from lab.codec import to_json
 from lab.engine.container import Container, Mount, Spec
 from lab.engine.errors import DeadlinePassed, Interrupted, LabError
-from lab.engine.services import LABEL_ROLE
 from lab.engine.stream import PROTOCOL, LineParser
-from lab.model import CrashPoint, Evidence, Failure, Hit, Json, Look, Trial, Verdict, Word
+from lab.model import CrashPoint, Evidence, Failure, Hit, Json, Look, Phase, Trial, Verdict, Word
 from lab.storage import Volume
 from lab.trial.checker import Checker, CheckerRaised
 from lab.trial.judge import judge
 from lab.trial.process import SubjectProcess, TrialEnded
 from lab.trial.setting import Setting
-from lab.trial.timing import Phases
 from lab.trial.worker import Worker
 
 CHECKER_MB = 256  # it keeps what its looks saw; a subject's volume is 64 MB at most, and usually some 100 kB
@@ -42,38 +42,10 @@ class Outcome:
     volumes: tuple[bytes | None, ...]  # gzipped tars, one a look; None of one that the checker did not keep
 
 
-class Driver(Protocol):
-    """Brings each life of the subject to the place where it is struck, and the last one to its end."""
+class TrialRun(ABC):
+    """A trial while it lives; `run` is the story. A driver is one that knows how a life gets to its place."""
 
-    asks_checker: bool  # a census does not
-
-    def open(self, stack: ExitStack) -> None:
-        """Start what it needs beside the subject."""
-
-    def points(self) -> Iterator[CrashPoint | None]:
-        """Where each life is to be struck; None lets it live. Asked for the next when a life has come to its end."""
-
-    def environment(self, life: int, point: CrashPoint | None, racer: int | None) -> Mapping[str, str]:
-        """What the subject is told, beside the nonce, the ledger and the armed hook."""
-
-    def mounts(self) -> Sequence[Mount]:
-        """What the subject sees, beside its data and the ledger."""
-
-    def drive(self, process: SubjectProcess, point: CrashPoint | None) -> Hit | None:
-        """The place where it now is, to be struck; None if it lives to its end."""
-
-    def struck(self, process: SubjectProcess, hit: Hit) -> None:
-        """It was killed there, and is gone."""
-
-    def ended(self) -> None:
-        """The trial is over, well or not: what there is to inspect is inspected."""
-
-    def history(self) -> list[Json]:
-        """What was said and seen so far."""
-
-
-class TrialRun:
-    """A trial while it lives: what both drivers stand on. `run` is the story."""
+    asks_checker: ClassVar[bool] = True  # a census does not
 
     def __init__(self, trial: Trial, setting: Setting, worker: Worker, *, keep: bool = False) -> None:
         self.trial = trial
@@ -91,8 +63,8 @@ class TrialRun:
         self.starts = 0
         self._keep = keep  # leave containers and volume for a person to look into
         self._nonce = uuid.uuid4().hex[:16]
-        self._phases = Phases()
-        self.phase = self._phases.phase
+        self._began_s = time.monotonic()
+        self._phases: list[Phase] = []
         self._ledger: Json = {"requests": [], "effects": []}
         self._failure: Failure | None = None
         self._checker: Checker | None = None
@@ -100,24 +72,24 @@ class TrialRun:
         self._mount: Json = {"filesystem": self.layer.filesystem}
         self._stack = ExitStack()
 
-    def run(self, driver: Driver, *, keep_evidence: bool) -> Outcome:
+    def run(self, *, keep_evidence: bool) -> Outcome:
         """The whole trial. Raises Interrupted; every other failure is part of the evidence."""
         volumes: tuple[bytes | None, ...] = ()
         with self._stack:
             try:
-                self._prepare(driver)
+                self._prepare()
                 try:
-                    self._live(driver)
+                    self._live()
                 except TrialEnded as end:
                     self._fail(end.word, end.what)
                 except DeadlinePassed as error:
                     self._fail(Word.HANG, str(error))
-                driver.ended()
+                self.ended()
             except Interrupted:
                 raise
             except Exception as error:  # noqa: BLE001 - whatever fails here is the lab's fault, and must be said
                 self._fail(Word.ERROR, f"{type(error).__name__}: {error}")
-            evidence = self._evidence(driver.history())
+            evidence = self._evidence()
             verdict = judge(evidence, self.setting.promised(self.trial.script), self.subject.verifier.audits)
             if self._checker is not None and (keep_evidence or verdict.word is not Word.PASS):
                 volumes = self._copies(self._checker)
@@ -127,7 +99,7 @@ class TrialRun:
                 self._checker.finish()  # it ends by itself while the others are removed: cheaper than a kill
         return Outcome(evidence, verdict, volumes)
 
-    def _prepare(self, driver: Driver) -> None:
+    def _prepare(self) -> None:
         """Everything that outlives the subject's lives."""
         with self.phase("volume"):
             self._volume = self._stack.enter_context(self._fresh_volume())
@@ -136,27 +108,66 @@ class TrialRun:
             self._door = self._stack.enter_context(ledger)
         with self.phase("verifier"):
             # A census asks it nothing, but something must hold a tmpfs from the moment that it is filled.
-            if driver.asks_checker or self.layer.fill == "archive":
+            if self.asks_checker or self.layer.fill == "archive":
                 self._checker = self._started_checker(self._volume)
-        driver.open(self._stack)
 
-    def _live(self, driver: Driver) -> None:
-        for point in driver.points():
-            process = self.start(driver, point)
-            if len(self.processes) == 1 and self._checker is not None and driver.asks_checker:
+    def _live(self) -> None:
+        for point in self.points():
+            process = self.start(point)
+            if len(self.processes) == 1 and self._checker is not None and self.asks_checker:
                 with self.phase("hello"):
                     self._checker.hello(self.deadlines.ready)
-            hit = driver.drive(process, point)
+            hit = self.drive(process, point)
             if point is not None and hit is not None:
                 with self.phase("kill"):
                     process.confirm_alive(hit)
                     process.struck_by(point.fault)
                     faults.find(point.fault).strike(faults.Site(process, self.held()))
-                driver.struck(process, hit)
+                self.struck(process, hit)
 
-    # What drivers call.
+    # What a driver knows.
 
-    def start(self, driver: Driver, point: CrashPoint | None, racer: int | None = None) -> SubjectProcess:
+    @abstractmethod
+    def points(self) -> Iterator[CrashPoint | None]:
+        """Where each life is to be struck; None lets it live. Asked for the next when a life has come to its end."""
+
+    @abstractmethod
+    def environment(self, life: int, point: CrashPoint | None, racer: int | None) -> Mapping[str, str]:
+        """What the subject is told, beside the nonce, the ledger and the armed hook."""
+
+    def mounts(self) -> Sequence[Mount]:
+        """What the subject sees, beside its data and the ledger."""
+        return ()
+
+    @abstractmethod
+    def drive(self, process: SubjectProcess, point: CrashPoint | None) -> Hit | None:
+        """The place where it now is, to be struck; None if it lives to its end."""
+
+    @abstractmethod
+    def struck(self, process: SubjectProcess, hit: Hit) -> None:
+        """It was killed there, and is gone."""
+
+    @abstractmethod
+    def ended(self) -> None:
+        """The trial is over, well or not: what there is to inspect is inspected."""
+
+    @abstractmethod
+    def history(self) -> list[Json]:
+        """What was said and seen so far."""
+
+    # What it does with them.
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """A phase of the evidence; one that fails has its time as well."""
+        began_s, at = time.monotonic(), len(self._phases)
+        self._phases.append(Phase(name, 1000 * (began_s - self._began_s), 0.0))
+        try:
+            yield
+        finally:
+            self._phases[at] = replace(self._phases[at], took_ms=1000 * (time.monotonic() - began_s))
+
+    def start(self, point: CrashPoint | None, racer: int | None = None) -> SubjectProcess:
         """Start the next process of the subject: a life, or one of its racers."""
         assert self._volume is not None
         number = len(self.processes) + 1
@@ -167,12 +178,8 @@ class TrialRun:
         told = {"LAB_NONCE": self._nonce, "LAB_PROTOCOL": str(PROTOCOL), **self._door.environment}
         if armed:
             told["LAB_HOOK"] = armed
-        told |= driver.environment(life, point, racer)
-        mounts = [
-            Mount(self._volume.name, table.data),
-            self._door.mount,
-            *driver.mounts(),
-        ]
+        told |= self.environment(life, point, racer)
+        mounts = [Mount(self._volume.name, table.data), self._door.mount, *self.mounts()]
         command = self.subject.command(base, self.trial.bug)
         spec = self.spec(f"process-{number}", self.setting.subject_image, command, table.memory_mb)
         with self.phase("start" if number == 1 else "restart"):
@@ -197,11 +204,12 @@ class TrialRun:
             self.starts += 1
         return process
 
-    def look(self, name: str, history: list[Json]) -> None:
+    def look(self, name: str) -> None:
         """Ask the checker about the volume as it is now. `end` drains the ledger first."""
         if self._checker is None:
             return
         with self.phase(f"look:{name}"):
+            history = self.history()
             ledger = self.snapshot("drain" if name == "end" else "snapshot")
             request = {
                 "workload": self.setting.told(self.trial.script),
@@ -232,17 +240,8 @@ class TrialRun:
 
     def spec(self, role: str, image: str, command: tuple[str, ...], memory_mb: int, tmp_mb: int = 16) -> Spec:
         """A container of this trial, as the subject's user."""
-        uid = self.subject.subject.uid
-        return Spec(
-            image=image,
-            command=command,
-            name=f"{self.name}-{role}",
-            labels={**self.worker.labels, LABEL_ROLE: role},
-            user=f"{uid}:{uid}",
-            network=f"container:{self.worker.holder}",
-            memory_mb=memory_mb,
-            tmp_mb=tmp_mb,
-        )
+        spec = self.worker.spec(self.name, role, self.subject.subject.uid, image, command)
+        return replace(spec, memory_mb=memory_mb, tmp_mb=tmp_mb)
 
     # What it stands on.
 
@@ -282,17 +281,17 @@ class TrialRun:
         except LabError:
             return ()
 
-    def _evidence(self, history: list[Json]) -> Evidence:
+    def _evidence(self) -> Evidence:
         for process in self.processes:
             process.note_log()
         return Evidence(
             trial=self.trial,
             nonce=self._nonce,
             mount=self._mount,
-            phases=tuple(self._phases.seen),
+            phases=tuple(self._phases),
             processes=tuple(p.seen for p in self.processes),
             looks=tuple(self.looks),
-            history=tuple(history),
+            history=tuple(self.history()),
             ledger=self._ledger,
             verifier=self._checker.version if self._checker else "",
             starts=self.starts,
@@ -303,4 +302,5 @@ class TrialRun:
 
     def _fail(self, word: Word, what: str) -> None:
         if self._failure is None:  # what comes after the first is its consequence
-            self._failure = Failure(word, self._phases.last, what)
+            # Of no phase yet, the first that any trial has.
+            self._failure = Failure(word, self._phases[-1].name if self._phases else "volume", what)

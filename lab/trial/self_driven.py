@@ -8,32 +8,26 @@ end. A census is the same without looks: its last life lists every hit.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
 
-from lab.engine.container import Mount
-from lab.model import ANSWER, CrashPoint, CrashScript, Hit, Json, Kind, Word
+from lab.model import ANSWER, CrashPoint, CrashScript, Hit, Json, Kind, Trial, Word
 from lab.trial.process import SubjectProcess, TrialEnded
 from lab.trial.run import TrialRun
+from lab.trial.setting import Setting
+from lab.trial.worker import Worker
 
 RACE_READY = "race.ready"  # the barrier of a subject's `race` command
 
 
-class SelfDriven:
+class SelfDriven(TrialRun):
     """Drives the lives of a crash script."""
 
-    asks_checker = True
-
-    def __init__(self, run: TrialRun) -> None:
-        assert isinstance(run.trial.script, CrashScript)
-        self._run = run
-        self._script = run.trial.script
-        self._barrier = run.subject.barrier
-        self._deadlines = run.deadlines
+    def __init__(self, trial: Trial, setting: Setting, worker: Worker, *, keep: bool = False) -> None:
+        super().__init__(trial, setting, worker, keep=keep)
+        assert isinstance(trial.script, CrashScript)
+        self._script = trial.script
+        self._barrier = self.subject.barrier
         self._over = False  # a life came to its end, and no other follows
-
-    def open(self, stack: ExitStack) -> None:
-        """Nothing: the subject is alone."""
 
     def points(self) -> Iterator[CrashPoint | None]:
         if self._script.racers and not self._script.points:
@@ -46,13 +40,10 @@ class SelfDriven:
             yield None
 
     def environment(self, life: int, point: CrashPoint | None, racer: int | None) -> Mapping[str, str]:
-        told = {"LAB_WORKLOAD": self._run.setting.workload_texts[self._script.workload]}
+        told = {"LAB_WORKLOAD": self.setting.workload_texts[self._script.workload]}
         if racer is not None:
             return {**told, "LAB_BARRIER": RACE_READY, "LAB_RACER": str(racer)}
         return {**told, **({"LAB_BARRIER": self._barrier} if life > 1 else {})}
-
-    def mounts(self) -> Sequence[Mount]:
-        return ()
 
     def drive(self, process: SubjectProcess, point: CrashPoint | None) -> Hit | None:
         if process.seen.number == 1:
@@ -63,18 +54,18 @@ class SelfDriven:
         return hit
 
     def struck(self, process: SubjectProcess, hit: Hit) -> None:
-        self._run.look("killed", self.history())
+        self.look("killed")
         if process.seen.number == 1 and self._script.racers:
             self._race()
 
     def ended(self) -> None:
         if self._over:
-            self._run.look("end", self.history())
+            self.look("end")
 
     def history(self) -> list[Json]:
         """What every process has said so far, one after the other, and where it was killed."""
         lines: list[Json] = []
-        for process in self._run.processes:
+        for process in self.processes:
             lines += process.history
             seen = process.seen
             if seen.killed:
@@ -87,14 +78,14 @@ class SelfDriven:
 
     def _runs(self, process: SubjectProcess, point: CrashPoint | None) -> Hit | None:
         """Life 1. Without a point nothing is to stop it: what comes is a race, on what it leaves."""
-        with self._run.phase("hook"):
+        with self.phase("hook"):
             hit = None
             if point is not None:
-                hit = self._stood(process, point, self._deadlines.hook, f"hook {point}")
+                hit = self._stood(process, point, self.deadlines.hook, f"hook {point}")
             if hit is not None:
                 return hit
-            code = process.wait_exit(self._deadlines.hook)
-            if point is not None and not (self._run.trial.kind is Kind.PROBE and code == 0):
+            code = process.wait_exit(self.deadlines.hook)
+            if point is not None and not (self.trial.kind is Kind.PROBE and code == 0):
                 raise TrialEnded(Word.INVALID, f"it ended with exit code {code} before {point}{process.last_words()}")
             if code != 0:
                 raise TrialEnded(Word.INVALID, f"it ended with exit code {code}{process.last_words()}")
@@ -104,8 +95,8 @@ class SelfDriven:
 
     def _recovers(self, process: SubjectProcess, point: CrashPoint | None) -> Hit | None:
         """A later life, up to its barrier, where it is looked at; or to its point, if that lies in the recovery."""
-        with self._run.phase("recovery"):
-            hit = process.wait_hit(self._deadlines.recovery, f"`{self._barrier}`")
+        with self.phase("recovery"):
+            hit = process.wait_hit(self.deadlines.recovery, f"`{self._barrier}`")
             if hit is None:
                 code = process.seen.exit_code
                 word = Word.VIOLATION if code != 0 else Word.INVALID
@@ -113,20 +104,20 @@ class SelfDriven:
                 raise TrialEnded(word, what)
             if not (hit.barrier and hit.hook == self._barrier):
                 return self._expected(hit, point)
-            self._run.got_up(time.monotonic(), process)
-        self._run.look("recovered", self.history())
+            self.got_up(time.monotonic(), process)
+        self.look("recovered")
         return None
 
     def _works_on(self, process: SubjectProcess, point: CrashPoint | None) -> Hit | None:
         """From the barrier to its end; or to its point, if that lies in the resumed work."""
-        with self._run.phase("resume"):
+        with self.phase("resume"):
             process.release()
             hit = None
             if point is not None:
-                hit = self._stood(process, point, self._deadlines.resume, "the resumed work to end")
+                hit = self._stood(process, point, self.deadlines.resume, "the resumed work to end")
             if hit is not None:
                 return hit
-            code = process.wait_exit(self._deadlines.resume)
+            code = process.wait_exit(self.deadlines.resume)
             if code != 0:
                 what = f"the resumed work ended with exit code {code}{process.last_words()}"
                 raise TrialEnded(Word.VIOLATION, what)
@@ -146,16 +137,16 @@ class SelfDriven:
 
     def _race(self) -> None:
         """Start every racer, release them at once when all stand at their barrier, and wait for each to end."""
-        racers = [self._run.start(self, None, racer) for racer in range(1, self._script.racers + 1)]
-        with self._run.phase("race"):
+        racers = [self.start(None, racer) for racer in range(1, self._script.racers + 1)]
+        with self.phase("race"):
             for process in racers:
-                hit = process.wait_hit(self._deadlines.hook, f"racer {process.seen.racer} to be ready")
+                hit = process.wait_hit(self.deadlines.hook, f"racer {process.seen.racer} to be ready")
                 if hit is None or not hit.barrier or hit.hook != RACE_READY:
                     raise TrialEnded(Word.INVALID, f"racer {process.seen.racer} never got ready{process.last_words()}")
             for process in racers:
                 process.release()
             for process in racers:
-                process.wait_exit(self._deadlines.resume)
+                process.wait_exit(self.deadlines.resume)
 
 
 class CensusTaker(SelfDriven):
@@ -163,19 +154,19 @@ class CensusTaker(SelfDriven):
 
     asks_checker = False
 
-    def __init__(self, run: TrialRun) -> None:
-        super().__init__(run)
+    def __init__(self, trial: Trial, setting: Setting, worker: Worker) -> None:
+        super().__init__(trial, setting, worker)
         self.hits: list[Hit] = []
 
     def environment(self, life: int, point: CrashPoint | None, racer: int | None) -> Mapping[str, str]:
-        told = {"LAB_WORKLOAD": self._run.setting.workload_texts[self._script.workload]}
+        told = {"LAB_WORKLOAD": self.setting.workload_texts[self._script.workload]}
         return {**told, **({"LAB_CENSUS": "1"} if point is None else {})}
 
     def drive(self, process: SubjectProcess, point: CrashPoint | None) -> Hit | None:
         if point is not None:
             return super().drive(process, point)
-        with self._run.phase("census"):
-            code = process.wait_exit(self._deadlines.resume)
+        with self.phase("census"):
+            code = process.wait_exit(self.deadlines.resume)
         recovers = process.seen.number > 1
         if code != 0:
             word = Word.VIOLATION if recovers else Word.INVALID

@@ -25,7 +25,6 @@ class Prepared:
 
     @property
     def told(self) -> Json:
-        """What the verifier is told of it."""
         return {"workload": self.workload, "ledger": self.ledger}
 
 

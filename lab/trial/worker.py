@@ -10,9 +10,11 @@ from dataclasses import dataclass
 import docker
 
 from lab.engine.client import connect
+from lab.engine.container import Spec
 from lab.engine.gc import sweep
 from lab.engine.services import (
     LABEL_KEPT,
+    LABEL_ROLE,
     LABEL_RUN,
     Ledger,
     Service,
@@ -66,6 +68,11 @@ class Worker:
     keeper_image: str  # has `sleep`
     labels: Mapping[str, str]
     stop: threading.Event  # set when the user wants to stop now
+
+    def spec(self, name: str, role: str, uid: int, image: str, command: Sequence[str]) -> Spec:
+        """A container without a network, as a subject's user."""
+        labels = {**self.labels, LABEL_ROLE: role}
+        return Spec(image, command, f"{name}-{role}", labels, f"{uid}:{uid}", f"container:{self.holder}")
 
 
 @contextmanager

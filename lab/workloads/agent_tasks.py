@@ -51,7 +51,6 @@ class Dealer:
         self._fates = iter(fates)
 
     def call(self) -> Json:
-        """A call that is sent."""
         return self._call(next(self._fates))
 
     def call_instead(self, of: Json) -> Json:
@@ -120,7 +119,6 @@ def _retried(deal: Dealer) -> Script:
 
 
 def _works(deal: Dealer) -> Script:
-    """Three calls and success."""
     steps = [deal.call(), deal.call(), deal.call()]
     steps.insert(deal.dice.randrange(3), deal.say())
     return Script([[*steps, _end("finish")]])
@@ -159,14 +157,8 @@ class Role:
     calls: int
 
 
-RETRIED, WORKS = Role(_retried, 4), Role(_works, 3)
-TIMES_OUT, CANCELLED, FAILS, CANCELLED_EARLY = (
-    Role(_times_out, 2),
-    Role(_cancelled, 1),
-    Role(_fails, 1),
-    Role(_cancelled_early, 0),
-)
-SOMETIMES = (TIMES_OUT, CANCELLED, FAILS, CANCELLED_EARLY)
+RETRIED, WORKS, FAILS = Role(_retried, 4), Role(_works, 3), Role(_fails, 1)
+SOMETIMES = (Role(_times_out, 2), Role(_cancelled, 1), FAILS, Role(_cancelled_early, 0))
 PREPARED = (WORKS, FAILS)
 
 
@@ -198,15 +190,9 @@ def prepared(seed: int) -> Json:
     """The short workload that the prepared state is made by: one task succeeds, one fails, in more than one segment."""
     dice = Random(f"{seed}/prepared")
     deal = Dealer(dice, sum(role.calls for role in PREPARED))
-    return {
-        "kind": KIND,
-        "version": VERSION,
-        "seed": seed,
-        "slots": 2,
-        "checkpoint_every": 9,
-        "segment_bytes": 1536,
-        "tasks": [_task(dice, number, role.script(deal)) for number, role in enumerate(PREPARED, start=1)],
-    }
+    tasks = [_task(dice, number, role.script(deal)) for number, role in enumerate(PREPARED, start=1)]
+    head = {"kind": KIND, "version": VERSION, "seed": seed}
+    return {**head, "slots": 2, "checkpoint_every": 9, "segment_bytes": 1536, "tasks": tasks}
 
 
 def ledger_rules(workload: Json) -> dict[str, list[str]]:

@@ -1,4 +1,4 @@
-"""Scripts of the conformance cells (docs/cells.md), thrown from a seed: pure, and the only dice of a leg.
+"""The conformance cells (docs/cells.md) and their scripts, thrown from a seed: pure, and the only dice of a leg.
 
 Each is dense in what its cell is about, so that a kill nearly anywhere shows something, and ends in a `resume` that
 works wherever it was killed: on a session of its own, and on hand-offs and deliveries whatever became of them.
@@ -7,6 +7,7 @@ works wherever it was killed: on a session of its own, and on hand-offs and deli
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from random import Random
 from typing import Literal, NamedTuple
 
@@ -14,7 +15,8 @@ from lab.model import Json, Promises
 
 KIND = "session-cells"
 VERSION = 1
-JOURNAL_MODES = ("default", "delete", "wal", "truncate", "persist", "memory", "off")
+CI_MODES = ("default", "delete", "wal")
+JOURNAL_MODES = (*CI_MODES, "truncate", "persist", "memory", "off")
 RACERS = 8
 Size = Literal["ci", "nightly"]
 
@@ -57,7 +59,7 @@ def generate(seed: int, cell: str, journal_mode: str, size: Size = "ci") -> Json
     """The workload of one leg. Raises KeyError for an unknown cell or size, ValueError for an unknown mode."""
     if journal_mode not in JOURNAL_MODES:
         raise ValueError(f"there is no journal mode {journal_mode!r}; there are: {', '.join(JOURNAL_MODES)}")
-    acts = CELLS[cell](Random(f"{seed}/{cell}"), AMOUNTS[size])
+    acts = CELLS[cell].acts(Random(f"{seed}/{cell}"), AMOUNTS[size])
     workload = _workload(seed, cell, journal_mode, acts.work)
     if acts.race is not None:
         workload |= {"race": acts.race, "racers": RACERS}
@@ -185,15 +187,96 @@ def _mixed(dice: Random, amount: Amount) -> Acts:
     return Acts(work)
 
 
-CELLS: dict[str, Callable[[Random, Amount], Acts]] = {
-    "prefix-durability": _prefix_durability,
-    "consume-once": _consume_once,
-    "rotation-atomicity": _rotation_atomicity,
-    "fork-determinism": _fork_determinism,
-    "outbox-exactly-once": _outbox_exactly_once,
-    "recovery-determinism": _mixed,
-    "checkpoint-validity": _mixed,
-}
+PAPER = '"Resume Means Resume", arXiv 2608.03836'
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One clause, and the probe of it. Its name is that of the verifier's property."""
+
+    name: str
+    clause: str
+    source: str  # where the clause comes from
+    checked: str
+    views: tuple[str, ...]  # a store without one of these does not offer the cell
+    acts: Callable[[Random, Amount], Acts]
+    # Journal modes change how a transaction reaches the disk. A claim is one predicated UPDATE: which of two racers it
+    # lets through is decided by SQLite's locks, which are the same in every mode.
+    each_mode: bool = True
+    least: tuple[str, int] | None = None  # (op, count): as many must be acknowledged before the first kill
+    races: bool = False  # also run with racers: whole `work`, then `racers` containers, then `recover`
+
+    def modes(self, size: Size) -> tuple[str, ...]:
+        """The journal modes that it runs in, each of them on every storage layer."""
+        if not self.each_mode:
+            return JOURNAL_MODES[:1]
+        return JOURNAL_MODES if size == "nightly" else CI_MODES
+
+
+_ALL = (
+    Cell(
+        "prefix-durability",
+        "prefix continuation",
+        PAPER,
+        "every acknowledged append survives: a contiguous prefix, no hole, no duplicate, at most one unanswered more",
+        ("sessions", "messages"),
+        _prefix_durability,
+        least=("append", 200),
+    ),
+    Cell(
+        "consume-once",
+        "consume-once",
+        PAPER,
+        "a parked hand-off is claimed by exactly one of N racers, and after a crash it is done or can be claimed again",
+        ("items",),
+        _consume_once,
+        each_mode=False,
+        races=True,
+    ),
+    Cell(
+        "rotation-atomicity",
+        "prefix continuation",
+        f"{PAPER}, read for a session that goes on in another",
+        "a rotation is visible entirely or not at all: parent closed, child there, summary in it",
+        ("sessions", "messages"),
+        _rotation_atomicity,
+        least=("rotate", 50),
+    ),
+    Cell(
+        "fork-determinism",
+        "fork determinism",
+        PAPER,
+        "after an edit or a rewind exactly the chosen prefix is there, and the abandoned branch does not come back",
+        ("sessions", "messages"),
+        _fork_determinism,
+    ),
+    Cell(
+        "outbox-exactly-once",
+        "effect exactly-once",
+        PAPER,
+        "no second copy in silence: at most one unmarked, at least one, a terminal row, and further boots send nothing",
+        ("deliveries",),
+        _outbox_exactly_once,
+        races=True,
+    ),
+    Cell(
+        "recovery-determinism",
+        "recovery determinism",
+        PAPER,
+        "two independent recovery passes see the same, byte for byte",
+        ("sessions", "messages"),
+        _mixed,
+    ),
+    Cell(
+        "checkpoint-validity",
+        "checkpoint validity",
+        PAPER,
+        "what was persisted always loads: no half-written row, nothing that points at what is not there",
+        ("sessions", "messages"),
+        _mixed,
+    ),
+)
+CELLS = {cell.name: cell for cell in _ALL}
 
 
 def _workload(seed: int, cell: str, journal_mode: str, work: list[Json]) -> Json:

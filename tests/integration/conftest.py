@@ -14,7 +14,7 @@ from remains import left, left_by_trials
 
 from lab.campaigns.base import CAMPAIGNS, Inputs, Request
 from lab.campaigns.session import checked
-from lab.campaigns.stage import Stage, build, new_stage
+from lab.campaigns.stage import Stage, new_stage
 from lab.engine.client import connect
 from lab.model import CrashPoint, CrashScript, Kind, Trial
 from lab.run.pool import Stop
@@ -44,9 +44,8 @@ def staged(engine: docker.DockerClient, request: Request, inputs: Inputs | None 
     subject = checked(request)
     if inputs is None:
         inputs = CAMPAIGNS[request.campaign].inputs(subject, request)
-    tags = build(engine, subject, Stop(), print)
     run = new_run_id(uuid.uuid4().hex)
-    with new_stage(run, request, subject, inputs, tags, Stop()) as stage:
+    with new_stage(run, request, subject, inputs, Stop(), print) as stage:
         yield stage
     assert left(engine, run) == []
 

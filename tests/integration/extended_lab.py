@@ -15,8 +15,7 @@ from lab.campaigns import base, matrix
 from lab.cli import main
 from lab.model import CrashScript, Kind
 from lab.models import Role, add_family
-from lab.plan.layout import Drawn, laid_out
-from lab.plan.points import Plan, bug_plan, canaries
+from lab.plan.points import Drawn, Plan, bug_plan, canaries, laid_out
 from lab.report.reports import MATRIX
 from lab.storage import Layer
 from lab.storage.layers import MKFS_EXT4

@@ -19,7 +19,7 @@ from remains import left
 from lab.engine import images
 from lab.engine.client import connect
 from lab.subject.load import SUBJECTS
-from lab.workloads.cells import CELLS
+from lab.workloads.session_cells import CELLS
 
 pytestmark = pytest.mark.docker
 
@@ -49,7 +49,7 @@ def of(where: Path, subject: str, points: str, bugs: tuple[str, ...] = ()) -> tu
         _, *blocks = (home / "bugs.toml").read_text().split("[[bug]]")
         kept = [block for block in blocks if any(f'"{bug}"' in block for bug in bugs)]
         (mine / "bugs.toml").write_text("".join(f"[[bug]]{block}" for block in kept))
-    names = [cell.name for cell in CELLS if f"\n{cell.name} " not in points] + ["delete", "wal"]
+    names = [name for name in CELLS if f"\n{name} " not in points] + ["delete", "wal"]
     refused = "".join(f'{name} = "kept small"\n' for name in names)
     (mine / "cells.toml").write_text(f"[not_offered]\n{refused}[points]\n{points}")
     return ("run", "cells", "--subject", str(mine), "--seed", "7", "--storage", "tmpfs", "--workers", "2")

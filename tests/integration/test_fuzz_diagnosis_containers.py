@@ -44,7 +44,7 @@ Start = Callable[[str], Container]
 
 @pytest.fixture(scope="module")
 def image(engine: docker.DockerClient) -> str:
-    return images.ensure(engine, ["base"], print)["base"]
+    return images.ensure_folders(engine, {"base": images.BASE}, print)["base"]
 
 
 @pytest.fixture(params=["tmpfs", "disk"])

@@ -136,7 +136,7 @@ def test_the_base_says_what_it_was_made_from(client: docker.DockerClient, folder
 
 def test_the_base_can_be_asked_for_alone(client: docker.DockerClient) -> None:
     """Planted: the base built like any folder, from a public image that an engine without a registry does not have."""
-    tag = images.ensure(client, ["base"], print)["base"]
+    tag = images.ensure_folders(client, {"base": images.BASE}, print)["base"]
     assert client.images.get(tag).labels[images.LABEL_BASE]
 
 
@@ -187,7 +187,7 @@ def test_a_wish_to_stop_ends_a_build_and_starts_no_further_one(client: docker.Do
 def chosen(client: docker.DockerClient) -> Iterator[str]:
     """An image to build the base FROM; what is built on it is removed."""
     name = f"test-{uuid.uuid4().hex[:8]}:1"
-    client.api.tag(images.ensure(client, ["base"], print)["base"], *name.split(":"))
+    client.api.tag(images.ensure_folders(client, {"base": images.BASE}, print)["base"], *name.split(":"))
     yield name
     for image in client.images.list("lab/base"):
         if image.labels.get(images.LABEL_BASE) == f"chosen: {name}":
@@ -198,11 +198,11 @@ def chosen(client: docker.DockerClient) -> Iterator[str]:
 
 def test_the_base_is_built_from_the_image_that_the_user_names(client: docker.DockerClient, chosen: str) -> None:
     """Planted: another base under the tag of the default one; two checkouts on one engine then change each other's."""
-    default = images.ensure(client, ["base"], print)["base"]
+    default = images.ensure_folders(client, {"base": images.BASE}, print)["base"]
     tag = images.ensure_folders(client, {"base": images.BASE}, print, chosen_base=chosen)["base"]
     assert tag != default
     assert client.images.get(tag).labels[images.LABEL_BASE] == f"chosen: {chosen}"
-    assert images.ensure(client, ["base"], print)["base"] == default
+    assert images.ensure_folders(client, {"base": images.BASE}, print)["base"] == default
 
 
 def test_a_base_that_cannot_be_had_is_one_error_that_says_what_to_do(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import dataclasses
 from report_data import green as green_matrix
 
 from lab.model import CrashPoint, CrashScript, Fact, Hit, Kind, LedgerCounts, Result, Trial, Verdict, Word
-from lab.run.data import BugInfo, Coverage, HookInfo, LegInfo, RunData
+from lab.run.data import BugInfo, HookInfo, LegInfo, RunData
 
 STORAGES = ("ext4", "tmpfs")
 CELLS = ("prefix-durability", "consume-once", "outbox-exactly-once")
@@ -64,7 +64,6 @@ def run_of(results, asked, **changes):
         expected_hooks=2,
         points_known=90,
         bugs=(BugInfo("redelivery-unmarked", "outbox-exactly-once", "redelivers without a marker"),),
-        coverage=Coverage(),
         promises=dict.fromkeys(CELLS, ("sigkill",)),
         environment={"kernel": "6.18.0"},
         took_s=60.0,

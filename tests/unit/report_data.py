@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from lab.model import CrashPoint, CrashScript, Fact, Hit, Kind, LedgerCounts, Result, Trial, Verdict, Word
-from lab.run.data import BugInfo, Coverage, HookInfo, RunData
+from lab.run.data import BugInfo, HookInfo, RunData
+from lab.subject.spec import CoverageTable
 
 STORAGES = ("ext4", "tmpfs", "overlay")
 HOOKS = (
@@ -96,7 +97,9 @@ def run_of(results: list[Result], **changes: Any) -> RunData:
         points_known=8214,
         population=8205,
         bugs=(BUG, BugInfo("key-from-attempt", "effects-exactly-once", "takes the key from the attempt number")),
-        coverage=Coverage(WINDOWS, "class", CLASSES, ("resent", "deduped", "fenced", "receipts")),
+        coverage=CoverageTable(
+            windows=WINDOWS, by="class", values=CLASSES, ledger=("resent", "deduped", "fenced", "receipts")
+        ),
         promises={"prefix-durable": ("sigkill",), "effects-exactly-once": ("sigkill", "powercut")},
         environment={
             "engine": {"version": "20.10.24", "storage_driver": "overlay2"},

@@ -20,8 +20,7 @@ from lab.subject.load import load
 from lab.subject.spec import Bug, Subject
 from lab.trial.setting import Setting
 from lab.workloads import promises_of, rules_of
-from lab.workloads.cells import CELLS, NIGHTLY_MODES
-from lab.workloads.session_cells import RACERS, RACES, TAIL
+from lab.workloads.session_cells import CELLS, JOURNAL_MODES, RACERS, RACES, TAIL
 
 LAYERS = ("ext4", "tmpfs")
 CI = Asked(LAYERS, ("sigkill",), nightly=False, bug=None)
@@ -87,11 +86,13 @@ def test_each_cell_has_a_leg_in_each_of_its_modes_and_each_leg_its_workload(aske
     """Planted: a mode that is left out; a workload of another leg."""
     legs, written = legs_of(load("sessions"), 3, asked)
     assert [(leg.cell, leg.journal_mode) for leg in legs] == [
-        (cell.name, mode) for cell in CELLS for mode in (cell.legs.nightly if asked.nightly else cell.legs.ci)
+        (cell.name, mode) for cell in CELLS.values() for mode in cell.modes(asked.size)
     ]
     assert [leg.workload for leg in legs] == list(range(len(written)))
     assert [(w["cell"], w["journal_mode"]) for w in written] == [(leg.cell, leg.journal_mode) for leg in legs]
-    assert {leg.cell: leg.clause for leg in legs} == {cell.name: f"{cell.clause} ({cell.source})" for cell in CELLS}
+    assert {leg.cell: leg.clause for leg in legs} == {
+        cell.name: f"{cell.clause} ({cell.source})" for cell in CELLS.values()
+    }
     appends = sum(op.get("repeat", 0) for op in written[0]["work"])
     assert appends > (10_000 if asked.nightly else 200)
 
@@ -157,8 +158,8 @@ def test_nightly_draws_more_points_of_each_place_and_none_twice() -> None:
     drawn = Counter((workload(t), t.storage, tuple(p.hook for p in t.kills)) for t in points)
     assert max(drawn.values()) == OCCURRENCES_NIGHTLY
     assert max(Counter((workload(t), t.storage, t.kills) for t in points).values()) == 1
-    assert {workload(t) for t in points} == set(range(sum(len(cell.legs.nightly) for cell in CELLS)))
-    assert len(NIGHTLY_MODES) == 7
+    assert {workload(t) for t in points} == set(range(sum(len(cell.modes("nightly")) for cell in CELLS.values())))
+    assert len(JOURNAL_MODES) == 7
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -170,7 +171,7 @@ def test_a_kill_comes_late_enough_for_what_the_cell_must_have_seen(store: Subjec
     legs, found = census_of(store, CI, seed)
     seen = set()
     for trial in planned(store, CI, seed).trials:
-        cell = next(cell for cell in CELLS if cell.name == cell_of(legs, trial))
+        cell = CELLS[cell_of(legs, trial)]
         if cell.least is None or not trial.kills:
             continue
         op, least = cell.least
@@ -240,7 +241,7 @@ def test_each_canary_is_tried_on_each_layer_in_the_leg_that_it_is_about() -> Non
     plan = planned(store)
     canaries = {bug.name: bug for bug in store.bugs if bug.canary}
     assert set(plan.canaries) == set(canaries)
-    assert {canaries[name].property for name in plan.canaries} == {cell.name for cell in CELLS}
+    assert {canaries[name].property for name in plan.canaries} == set(CELLS)
     tries = Counter((t.bug, t.storage) for t in plan.trials if t.kind is Kind.CANARY)
     assert tries == {(name, layer): CANARY_TRIES for name in canaries for layer in LAYERS}
     for trial in plan.trials:

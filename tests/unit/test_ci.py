@@ -178,11 +178,11 @@ def test_ci_stops_the_engine_that_it_started_and_no_other(
     assert run_beside(checkout, before, during, other_ci) == calls
 
 
-def test_the_limits_of_ci_end_it_within_an_hour() -> None:
+def test_the_limits_of_ci_end_it_well_within_90_minutes() -> None:
     """Each step may take its limit, and the minute more that it is given to end in; there are two of cleaning up."""
     limits = re.findall(r"^\w+_LIMIT=(\d+)m$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
     test, lab, clean = map(int, limits)
-    assert test + lab + 2 * clean + 4 <= 60
+    assert test + lab + 2 * clean + 4 <= 75
 
 
 def test_every_action_of_the_workflows_is_pinned_to_a_commit() -> None:

@@ -153,13 +153,19 @@ def test_what_goes_wrong_has_its_own_exit_code(
     assert capsys.readouterr().err.startswith(said)
 
 
-def test_a_reader_that_goes_away_is_no_success() -> None:
-    """`lab run matrix | head -1` ended the campaign and exited with 0: all passed."""
+@pytest.mark.parametrize("started", [[], ["sh", "-c", "trap '' INT; exec \"$@\"", "sh"]], ids=["at a terminal", "by &"])
+def test_a_reader_that_goes_away_is_no_success(started: list[str]) -> None:
+    """`lab run matrix | head -1` ended the campaign and exited with 0: all passed; and so with SIGINT ignored."""
     read, write = os.pipe()
     os.close(read)
     with os.fdopen(write, "wb") as closed:
         done = subprocess.run(
-            [*LAB, "bugs", "kernel"], stdout=closed, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+            [*started, *LAB, "bugs", "kernel"],
+            stdout=closed,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
         )
     assert (done.returncode, done.stderr) == (130, "")
 
@@ -189,7 +195,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
     """What a campaign would be asked for, if one were run."""
     got: list[Request] = []
 
-    def run(request: Request, say: object, make_progress: object) -> int:
+    def run(request: Request, say: object, progress: object) -> int:
         got.append(request)
         return 2
 

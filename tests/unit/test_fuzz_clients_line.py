@@ -218,7 +218,7 @@ def test_a_kill_is_told_and_is_over_when_nothing_waits_any_more(stream: Stream) 
     told.history.stdout(lines(invoke(1, life=2), {"event": "gone", "life": 2}))
     assert told.killed(2, "chat.synced#4", 1.0)
     assert stream.sent == [{"do": "life", "life": 2}, {"do": "killed", "life": 2}]
-    assert told.lines()[-1] == {"event": "killed", "life": 2, "at": "chat.synced#4"}
+    assert told.history.lines[-1] == {"event": "killed", "life": 2, "at": "chat.synced#4"}
     told.begin(3)
     stream.ended = True
     assert not told.killed(3, "end#1", 1.0)

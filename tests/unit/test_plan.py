@@ -16,8 +16,7 @@ from lab.codec import to_json
 from lab.model import CrashPoint, CrashScript, Hit, Kind, Trial
 from lab.plan.census import Census, FailedRecovery, FirstPoint, Recovery
 from lab.plan.exhaustive import exhaustive_plan
-from lab.plan.layout import with_faults
-from lab.plan.points import CANARY_TRIES, Plan, bug_plan, bug_points, shard
+from lab.plan.points import CANARY_TRIES, Plan, bug_plan, bug_points, shard, with_faults
 from lab.plan.sampled import random_plan, recoveries_wanted
 from lab.subject.spec import Bug, CoverageTable, Hook
 

@@ -123,3 +123,13 @@ def test_who_takes_no_more_results_ends_the_workers() -> None:
         next(results)
     assert not [t for t in threading.enumerate() if t.name.startswith("worker-")]
     assert len(done) < 2000
+
+
+def test_all_gives_results_in_the_order_of_their_tasks() -> None:
+    """Planted: the order in which they are ready; two censuses of one workload are then told apart by chance."""
+
+    def do(worker: Any, task: int) -> int:
+        time.sleep(0.02 if task == 0 else 0)
+        return task
+
+    assert pool_of(2).all(iter(range(6)), do) == list(range(6))

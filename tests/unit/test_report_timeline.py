@@ -49,7 +49,7 @@ def test_the_ledgers_records_lie_between_the_looks_that_first_have_them():
     assert 805 < at["request 59"].began_ms < 1035
     marked = [label for label, span in at.items() if span.state == "broke"]
     assert marked == ["request 41", "effect 41", "request 58", "effect 58"]
-    assert "likewise" in found.caption
+    assert "spread evenly between two looks" in found.caption
 
 
 def test_operations_without_times_are_in_order_and_that_is_said():

@@ -11,9 +11,11 @@ from report_data import DIFFERS, green, green_results, point_result, replaced, r
 from report_evidence import by_clients, of_itself
 from report_views import flat
 
+from lab.engine.errors import UsageError
 from lab.model import Evidence, Failure, Finding, Look, Process, Word
 from lab.report.text import WIDTH
-from lab.report.trial import HISTORY_SHOWN, LOG_LINES, UnknownTrial, last_words, show_trial
+from lab.report.trial import HISTORY_SHOWN, LOG_LINES, show_trial
+from lab.text import last_words
 
 BROKEN = run_of(replaced(green_results(), point_result(12, "ext4", Word.VIOLATION)))
 DRIVEN = clients.run_of([*clients.green(6), clients.result(7, Word.VIOLATION), clients.noted(8), clients.canary(20)])
@@ -70,10 +72,10 @@ def test_a_trial_in_brief_says_that_it_is_in_brief_and_how_to_keep_it():
 def test_an_unknown_and_an_unfinished_trial_are_told_apart():
     """A typo gets the range of numbers, an interrupted run gets the command that goes on."""
     data = dataclasses.replace(green(), results=tuple(green_results()[1:]))
-    with pytest.raises(UnknownTrial, match="no trial 9999; its trials are 0000 to 0302"):
+    with pytest.raises(UsageError, match="no trial 9999; its trials are 0000 to 0302"):
         show_trial(data, 9999)
     assert "lab resume" in show_trial(data, 0)
-    with pytest.raises(UnknownTrial, match="no trial 0001; it has no trial yet"):
+    with pytest.raises(UsageError, match="no trial 0001; it has no trial yet"):
         show_trial(clients.run_of([]), 1)
 
 
@@ -144,12 +146,12 @@ def test_a_failed_start_is_told_with_its_diagnosis_and_last_words():
 def test_the_message_of_a_stack_is_among_the_last_words_wherever_it_stands():
     """Go and Java print the message first: the tail of a long stack was all frames, and said nothing."""
     frames = [f"    at frame {n}" for n in range(40)]
-    words = last_words("\n".join(["starting", "panic: index out of range [5]", *frames]))
+    words = last_words("\n".join(["starting", "panic: index out of range [5]", *frames]), LOG_LINES)
     assert words[:2] == ["panic: index out of range [5]", "…"]
     assert words[2:] == frames[-LOG_LINES:]
-    python = last_words("\n".join([*frames, "ValueError: no such table"]))
+    python = last_words("\n".join([*frames, "ValueError: no such table"]), LOG_LINES)
     assert python == [*frames[1 - LOG_LINES :], "ValueError: no such table"]
-    assert last_words("\n\n") == []
+    assert last_words("\n\n", LOG_LINES) == []
 
 
 def test_a_look_says_of_each_property_how_many_facts_and_what_differs():

@@ -22,8 +22,8 @@ from lab.report import write
 from lab.report.progress import Goal
 from lab.run import reproducer
 from lab.run.data import LegInfo
-from lab.run.load import load, took_s
-from lab.run.record import Header, Record
+from lab.run.load import load
+from lab.run.record import Header, Record, took_s
 from lab.subject.load import load as load_subject
 from lab.trial.run import Outcome
 from lab.trial.setting import Prepared
@@ -104,15 +104,15 @@ def test_a_session_that_did_not_end_was_interrupted():
 def test_time_is_that_of_trials_over_all_sessions():
     """Neither the pause between two sessions nor the shrinking after the last trial counts."""
     lines = [{"session": "began", "at_s": 0.0}, {"result": {}, "at_s": 5.0}, {"session": "began", "at_s": 0.0}]
-    assert took_s([*lines, {"result": {}, "at_s": 2.0}, {"session": "ended", "at_s": 90.0}]) == 7.0
-    assert took_s([]) == 0.0
+    assert took_s([*lines, {"result": {}, "at_s": 2.0}, {"session": "ended", "at_s": 90.0}], "result") == 7.0
+    assert took_s([], "result") == 0.0
 
 
 def test_a_reproducer_is_found_with_its_scenario():
     """The report prints it, and says how it was found."""
     record, found = of_clients(), clients.short()
     script = reproducer.Script(found.scenario, "tmpfs", "removals-final", None, "muxd", HEADER.run)
-    record.write(reproducer.path_of(7), reproducer.to_json(script))
+    record.write(reproducer.path_of(7), script)
     record.write(reproducer.how_path_of(7), to_json(found.how))
     (made,) = load(record).reproducers.values()
     assert (made.how, made.is_shorter) == (found.how, True)
@@ -161,7 +161,7 @@ def test_a_report_survives_evidence_that_is_damaged():
 
 
 def shown(run: str | None, trial: int | None = None) -> str:
-    return views.show(run, trial, lambda record: REPORTS[record.header().campaign])
+    return views.show(run, trial)
 
 
 @pytest.mark.parametrize(("make", "marked"), [(of_a_plan, "request 58"), (of_clients, ">   41  client 3")])

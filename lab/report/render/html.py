@@ -31,7 +31,6 @@ TICKS = 6
 
 
 def render(document: Document) -> str:
-    """The page."""
     first = sorted(document.sections, key=lambda section: not section.urgent)  # what a person must see
     return _pages().get_template("report.html.j2").render(document=document, sections=first, key=KEY)
 
@@ -47,7 +46,7 @@ def _pages() -> Environment:
         lstrip_blocks=True,
     )
     made.globals.update(ticks=ticks, decades=decades, log10=math.log10, share_line=share_line)
-    made.filters.update(duration=text.duration, number="{:,}".format, symbol=lambda word: SYMBOLS.get(word, ""))
+    made.filters.update(duration=text.duration, symbol=lambda word: SYMBOLS.get(word, ""))
     made.tests["block"] = lambda block, kind: type(block).__name__ == kind
     return made
 

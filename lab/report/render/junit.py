@@ -15,26 +15,19 @@ COUNTS = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 
 
 def render(document: Document) -> str:
-    """The XML document as text."""
     name = f"lab {visible(document.subject)} {document.campaign}"
-    cases = [case for suite in document.suites for case in suite.cases]
-    root = ET.Element("testsuites", {"name": name, **_counts(cases)})
-    root.set("time", f"{document.took_s:.3f}")
-    root.extend(_suite(suite) for suite in document.suites)
+    root = _group("testsuites", name, [case for suite in document.suites for case in suite.cases], document.took_s)
+    for suite in document.suites:
+        element = _group("testsuite", suite.name, suite.cases, sum(case.took_s for case in suite.cases))
+        element.extend(_case(suite, case) for case in suite.cases)
+        root.append(element)
     ET.indent(root)
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _suite(suite: Suite) -> ET.Element:
-    element = ET.Element("testsuite", {"name": suite.name, **_counts(suite.cases)})
-    element.set("time", f"{sum(case.took_s for case in suite.cases):.3f}")
-    element.extend(_case(suite, case) for case in suite.cases)
-    return element
-
-
-def _counts(cases: Sequence[Case]) -> dict[str, str]:
+def _group(tag: str, name: str, cases: Sequence[Case], took_s: float) -> ET.Element:
     counts = {count: str(sum(case.outcome == outcome for case in cases)) for count, outcome in COUNTS.items()}
-    return {"tests": str(len(cases)), **counts}
+    return ET.Element(tag, {"name": name, "tests": str(len(cases)), **counts, "time": f"{took_s:.3f}"})
 
 
 def _case(suite: Suite, case: Case) -> ET.Element:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lab.report.text import LABEL, WIDTH, labelled
-from lab.report.timeline import Span, Timeline
+from lab.report.timeline import Timeline
 
 ROOM = WIDTH - LABEL - 2
 MARKS = {"process": "=", "recovery": "~", "operation": "-", "look": "o", "request": ".", "effect": "*"}
@@ -20,9 +20,11 @@ def lanes(timeline: Timeline) -> Iterator[str]:
     for lane in timeline.lanes:
         cells = [" "] * (ROOM + 1)
         for span in sorted(timeline.of(lane), key=lambda s: (s.kind == "recovery", s.state == "broke")):
-            _draw(timeline, span, cells)
+            first, last = _column(timeline, span.began_ms), _column(timeline, span.ended_ms)
+            cells[first : last + 1] = ["!" if span.state == "broke" else MARKS[span.kind]] * (last - first + 1)
         for column in struck:
-            cells[column] = "|" if cells[column] != "!" else "!"
+            if cells[column] != "!":
+                cells[column] = "|"
         yield f"{lane:<{LABEL}} {''.join(cells)}".rstrip()
     end = f"{timeline.length_ms:,.0f} ms"
     yield f"{'time':<{LABEL}} 0{end:>{ROOM}}"
@@ -38,9 +40,3 @@ def lanes(timeline: Timeline) -> Iterator[str]:
 
 def _column(timeline: Timeline, at_ms: float) -> int:
     return max(0, min(ROOM, int(at_ms / timeline.length_ms * ROOM)))
-
-
-def _draw(timeline: Timeline, span: Span, cells: list[str]) -> None:
-    mark = "!" if span.state == "broke" else MARKS[span.kind]
-    first, last = _column(timeline, span.began_ms), _column(timeline, span.ended_ms)
-    cells[first : last + 1] = [mark] * (last - first + 1)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterator, Sequence
 
-from lab.report.document import Block, Document, Failure, Items, Lines, Section, Table
+from lab.report.document import Document, Failure, Items, Lines, Section, Table
 from lab.text import one_line
 
 FAILURES_SHOWN = 20  # GitHub cuts a step summary at 1 MiB; the page has them all
+FAILURE_HEAD = ("verdict", "what", "where", "details", "replay")
 SHOWN_OF_FAILURE = ("point", "scenario", "cell", "fact", "expected", "found", "why", "reproduced")
 
 
@@ -27,42 +29,32 @@ def render(document: Document) -> str:
 
 def escape(text: str) -> str:
     """On one line, with nothing in it that Markdown or HTML would take for its own."""
-    plain = one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return re.sub(r"([\\`*_\[\]|#~])", r"\\\1", plain)
+    return re.sub(r"([\\`*_\[\]|#~])", r"\\\1", html.escape(one_line(text), quote=False))
 
 
 def _section(section: Section) -> Iterator[str]:
+    """Failures stand together in one table, before all else; a chart is of a page only."""
     failures = [block for block in section.blocks if isinstance(block, Failure)]
     if failures:
-        yield _failures(failures[:FAILURES_SHOWN])
+        rows = [_failure(block) for block in failures[:FAILURES_SHOWN]]
+        yield _table(FAILURE_HEAD, ["---"] * len(FAILURE_HEAD), rows)
     if len(failures) > FAILURES_SHOWN:
         yield f"and {len(failures) - FAILURES_SHOWN:,} more"
     for block in section.blocks:
-        yield from _block(block)
-
-
-def _block(block: Block) -> Iterator[str]:
-    match block:
-        case Table():
-            rule = ["---"] * block.left + ["--:"] * (len(block.head) - block.left)
-            yield _table(block.head, rule, [[escape(cell.text) for cell in row] for row in block.rows])
-        case Lines():
-            yield "\n".join(f"- {escape(label)}: {escape(text)}" for label, text in block.rows)
-        case Items():
-            label = f"{block.label}: " if block.label else ""
-            yield "\n".join(f"- {escape(label + entry)}" for entry in block.entries)
-        case _:  # failures stand together in one table; a chart is of a page only
-            return
+        match block:
+            case Table():
+                rule = ["---"] * block.left + ["--:"] * (len(block.head) - block.left)
+                yield _table(block.head, rule, [[escape(cell.text) for cell in row] for row in block.rows])
+            case Lines():
+                yield "\n".join(f"- {escape(label)}: {escape(text)}" for label, text in block.rows)
+            case Items():
+                label = f"{block.label}: " if block.label else ""
+                yield "\n".join(f"- {escape(label + entry)}" for entry in block.entries)
 
 
 def _table(head: Sequence[str], rule: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Of cells that are escaped already."""
     return "\n".join("| " + " | ".join(row) + " |" for row in (head, rule, *rows))
-
-
-def _failures(failures: Sequence[Failure]) -> str:
-    head = ["verdict", "what", "where", "details", "replay"]
-    return _table(head, ["---"] * len(head), [_failure(block) for block in failures])
 
 
 def _failure(block: Failure) -> list[str]:

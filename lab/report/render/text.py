@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lab.report.document import Block, Document, Failure, Items, Lines, Section, Table
-from lab.report.text import LABEL, ends, in_parts, labelled
+from lab.report.text import LABEL, align, ends, in_parts, labelled
 from lab.text import one_line, visible
 
 FAILURES_SHOWN = 10  # more scroll the first, which is the one to read, off the screen
@@ -25,28 +25,32 @@ def render(document: Document, report: Path | None = None, *, everything: bool =
         lines += labelled("report", str(report))
     urgent = [section for section in document.sections if section.urgent]
     for section in urgent:
-        lines += ["", *([section.urgent] if " " in section.urgent else []), *_section(section)]
+        lines += ["", *([section.heading] if section.heading else []), *_section(section)]
+    if urgent:
+        lines.append("")
     final = document.headline
-    lines += [""] if urgent else []
     return "\n".join([*lines[1:], *labelled(final.word, final.sentence, width=max(LABEL, len(final.word) + 2))]) + "\n"
 
 
 def _section(section: Section) -> list[str]:
     lines: list[str] = []
-    failures = [block for block in section.blocks if isinstance(block, Failure)]
-    hidden = failures[FAILURES_SHOWN:]
+    failures = 0
     for block in section.blocks:
-        if block in hidden:
+        failures += isinstance(block, Failure)
+        if isinstance(block, Failure) and failures > FAILURES_SHOWN:
             continue
         shown = list(_block(block))
         lines += ["", *shown] if lines and shown and isinstance(block, Table | Failure) else shown
-    return [*lines, "", f"and {len(hidden):,} more kinds of failure, on the page"] if hidden else lines
+    hidden = failures - FAILURES_SHOWN
+    return [*lines, "", f"and {hidden:,} more kinds of failure, on the page"] if hidden > 0 else lines
 
 
 def _block(block: Block) -> Iterator[str]:
     match block:
         case Table():
-            yield from _table(block)
+            rows = [block.head, *([one_line(cell.text) for cell in row] for row in block.rows)]
+            only_text = len(block.head) == block.left
+            yield from align(rows, block.left) if only_text else in_parts(rows, block.left)
         case Lines():
             width = max(LABEL, *(len(label) + 2 for label, _ in block.rows))
             for label, text in block.rows:
@@ -58,16 +62,6 @@ def _block(block: Block) -> Iterator[str]:
             yield from failure_lines(block)
         case _:  # a chart: of a page only
             return
-
-
-def _table(block: Table) -> Iterator[str]:
-    rows = [list(block.head), *([one_line(cell.text) for cell in row] for row in block.rows)]
-    for number, part in enumerate(in_parts(rows, block.left) if len(block.head) > block.left else [_plain(rows)]):
-        yield from ["", *part] if number else part
-
-
-def _plain(rows: list[list[str]]) -> list[str]:
-    return ["  ".join(row) for row in rows]
 
 
 def failure_lines(block: Failure) -> Iterator[str]:
