@@ -117,12 +117,14 @@ def _broken(evidence: Evidence, audits: Sequence[str]) -> tuple[str, ...]:
 
 
 def _unchecked(evidence: Evidence, promised: Sequence[str], audits: Sequence[str]) -> Iterator[str]:
-    """What the verifier owes: an answer for every property at every look; where each trial owes them, facts."""
+    """What the verifier owes: an answer for every property at every look, and facts: of each, or at least of some."""
     for look in evidence.looks:
         for name in sorted({*promised, *audits} - set(look.properties)):
             yield f"the verifier said nothing of {name} at `{look.name}`"
-    each = (*promised, *audits) if links.of(evidence.trial.script).facts_each else ()
-    for name, count in _facts(evidence, each).items():
+    facts = _facts(evidence, promised)
+    if not links.of(evidence.trial.script).facts_each and any(facts.values()):
+        facts = {}
+    for name, count in (facts | _facts(evidence, audits)).items():
         if count == 0:
             yield f"{name}{', which says whether it ran as asked,' if name in audits else ''} was checked on no fact"
     if not promised:

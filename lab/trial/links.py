@@ -24,7 +24,7 @@ class Chain:
     links: tuple[Link, ...]  # each is looked for in any trial, and found broken or not
     owed: tuple[Link, ...]  # each is one that a whole trial must have
     audits_first: bool  # an audit that differs makes even a loss meaningless; else it only explains what was late
-    facts_each: bool  # each trial owes a fact of every property; else only the whole run (`lab.report.coverage`)
+    facts_each: bool  # a trial owes a fact of every property; else of any, and its run of each (`lab.report.coverage`)
 
 
 def of(script: CrashScript | Scenario) -> Chain:

@@ -31,7 +31,7 @@ def whole(event: Json) -> Json:
 
 
 def lines(*events: Json) -> bytes:
-    return b"".join(json.dumps(whole(event)).encode() + b"\n" for event in events)
+    return b"".join(json.dumps(whole(event), separators=(",", ":")).encode() + b"\n" for event in events)
 
 
 def invoke(ident: int, step: int = 1, life: int = 1) -> Json:
@@ -60,6 +60,7 @@ BAD_LINES: dict[str, list[Json]] = {
     "lacks: at_ms": [{"event": "invoke", "life": 1, "id": 1, "step": 1, "client": 1, "op": "status", "args": {}}],
     "is a text": [{**whole(invoke(1)), "id": "1"}],
     "was never sent": [{"event": "ok", "id": 7, "result": {}, "at_ms": 1}],
+    "half a character": [{"event": "check-failed", "life": 1, "why": "\ud800"}],
     "completed twice": [whole(invoke(1)), *[{"event": "info", "id": 1, "why": "cut", "at_ms": 1}] * 2],
 }
 
@@ -68,7 +69,7 @@ BAD_LINES: dict[str, list[Json]] = {
 def test_a_line_that_is_none_of_a_history_is_the_clients_error(name: str) -> None:
     """Planted: an answer to nothing; it was a KeyError of the judge's, after the trial."""
     history = begun()
-    history.stdout(b"".join(json.dumps(line).encode() + b"\n" for line in BAD_LINES[name]))
+    history.stdout(b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in BAD_LINES[name]))
     assert history.error.startswith(f"their line {len(BAD_LINES[name])} is none of a history: ")
     assert len(history.lines) == len(BAD_LINES[name]) - 1
 

@@ -164,6 +164,20 @@ def test_a_scenario_without_a_fact_of_some_property_passes() -> None:
     assert (verdict.word, verdict.facts["prompts-once"]) == (Word.PASS, 0)
 
 
+def test_a_scenario_without_a_fact_of_any_promise_proves_nothing() -> None:
+    """Reported: a trial with 0 facts for every property passed. An audit's facts are none of a promise's."""
+    promised = {name: Finding(0) for name in look().properties if name not in AUDITS}
+    verdict = judged(with_look(properties={**look().properties, **promised}))
+    assert verdict.word is Word.INVALID and verdict.why.endswith("was checked on no fact")
+
+
+@pytest.mark.parametrize("name", AUDITS)
+def test_each_audit_of_a_scenario_owes_a_fact(name: str) -> None:
+    """Nothing says otherwise whether the trial ran as it was asked to."""
+    verdict = judged(with_look(properties={**look().properties, name: Finding(0)}))
+    assert (verdict.word, verdict.why.partition(",")[0]) == (Word.INVALID, name)
+
+
 @pytest.mark.parametrize("name", [*LINKS, *MISSING])
 def test_a_broken_or_missing_link_makes_a_trial_invalid(name: str) -> None:
     """Planted: a campaign that is green because nothing was killed, seen or asked."""
