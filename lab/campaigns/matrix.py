@@ -11,12 +11,12 @@ from lab.campaigns.base import Campaign, Inputs, Planning, Request, register
 from lab.codec import to_json
 from lab.engine.errors import LabError
 from lab.model import ANSWER, Kind, Word
-from lab.plan.census import Census, Taken, Wanted, census_for_exhaustive, census_for_random, census_of_runs
+from lab.plan.census import Census, Taken, Wanted, census_for_exhaustive, census_for_random, census_of_runs, unreached
 from lab.plan.exhaustive import exhaustive_plan
 from lab.plan.points import Plan, bug_plan, shard
 from lab.plan.sampled import random_plan, recoveries_wanted
 from lab.report.reports import MATRIX
-from lab.report.text import plural
+from lab.report.text import plural, some
 from lab.subject.spec import Subject
 from lab.trial import take_census
 from lab.trial.prepare import workloads
@@ -64,6 +64,9 @@ def plan(planning: Planning) -> tuple[Plan, Mapping[str, Any]]:
     found = census(planning, exhaustive=options["exhaustive"])
     for failure in found.failed:
         planning.say(f"census   {failure}; it is tried first")
+    missing = [] if found.failed else list(unreached(subject.hooks, found))
+    if missing:  # a recovery that loses what it should recover reaches fewer hooks: the trials must show it
+        planning.say(f"census   no recovery reaches {some(missing)}: without a violation that is a gap at the end")
     if request.bug is not None:
         made = bug_plan(request.seed, points, *where, subject.bug(request.bug), found)
     elif options["exhaustive"]:

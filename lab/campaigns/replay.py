@@ -18,6 +18,7 @@ from lab.plan.plan_file import plan_of
 from lab.report.script import reproducer_lines
 from lab.report.text import labelled
 from lab.run import reproducer
+from lab.run.data import GREEN
 from lab.run.record import Record
 from lab.run.scheduler import breaks
 from lab.text import one_line
@@ -34,17 +35,20 @@ def replay_trial(record: Record, ident: int, times: int, keep: bool, say: Say) -
     recorded = {r.trial.ident: r.verdict for r in record.results()}.get(ident)
     say(f"replay   trial {ident} of {record.path.name}: {in_brief(trial)} on {trial.storage}")
     same = ran = 0
+    ended: list[Verdict] = []
     with interruptible(say) as stop, old_stage(record, (trial.storage,), 1, stop, keep=keep) as stage:
         for ran, outcome in _run(trial, times, stage, keep):
             folder = f"replays/{ident:04d}/{ran}"
             record.write_evidence(folder, outcome, outcome.verdict)
             same += _same(recorded, outcome.verdict)
+            ended.append(outcome.verdict)
             say(_line(ran, outcome.verdict, str(record.path / folder)))
         if keep:
             _say_what_is_kept(stage, say)
     _all_ran(ran, times)
-    if recorded is None:
-        return 0
+    if recorded is None:  # it had not run yet: this is its first verdict
+        words = {verdict.word for verdict in ended}
+        return 1 if Word.VIOLATION in words else 3 if Word.ERROR in words else 0 if words <= GREEN else 2
     say(f"reproduced {same}/{times}: {_in_words(recorded)}")
     return 0 if same == times else 2
 
@@ -132,6 +136,9 @@ def _in_words(verdict: Verdict) -> str:
 
 def _line(number: int, verdict: Verdict, folder: str) -> str:
     why = f": {one_line(verdict.why, WHY_LIMIT)}" if verdict.word is not Word.PASS else ""
+    also = [name for name in verdict.broken if name != verdict.property]
+    if verdict.word is Word.VIOLATION and also:
+        why += f"; also broke {', '.join(also)}"
     lines = labelled(f"{number:>6}", _in_words(verdict) + why, width=9)
     if folder:
         lines += labelled("evidence", folder, indent=9, width=9)

@@ -6,6 +6,7 @@ what must agree and what is refused is decided here.
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -93,8 +94,8 @@ TakeAll = Callable[[Sequence[Wanted]], Sequence[Taken]]  # answers in the order 
 def census_of_runs(take_all: TakeAll, workloads: int, storages: Sequence[str], hooks: Sequence[Hook]) -> Census:
     """Every hit of every workload, on the first and on the last layer.
 
-    Raises LabError if a run fails, if the two layers differ, or if a hook with `where = "run"` is never hit: it could
-    not be covered, and the campaign would find out at its end.
+    Raises LabError if a run fails, if the two layers differ, if a hook is hit that the catalogue does not list, or if
+    one with `where = "run"` is never hit: it could not be covered, and the campaign would find out at its end.
     """
     wanted = [Wanted(workload, storage) for workload in range(workloads) for storage in _ends(storages)]
     runs = []
@@ -104,7 +105,8 @@ def census_of_runs(take_all: TakeAll, workloads: int, storages: Sequence[str], h
                 raise LabError(f"the census of workload {asked.workload} on {asked.storage} failed: {taken.failure}")
         runs.append(_agreed(f"workload {pair[0][0].workload}", pair))
     found = Census(tuple(runs))
-    reached = {hit.hook for hits in runs for hit in hits}
+    _refuse_unlisted(hooks, found)
+    reached = _reached(found)
     missing = [hook.name for hook in hooks if hook.where == "run" and hook.name not in reached]
     if missing:
         raise LabError(
@@ -127,7 +129,7 @@ def census_for_random(
 ) -> Census:
     """Recoveries until every hook has been reached and `least` were seen, `batch` at a time.
 
-    Ends at the first batch with a failure: the run is red then, and shows it. Raises LabError for an unreached hook.
+    Ends at the first batch with a failure: the run is red then, and shows it.
     """
     candidates = list(recovery_candidates(seed, hooks, runs))[:MAX_RECOVERIES]
     found = runs
@@ -135,7 +137,7 @@ def census_for_random(
         now, candidates = candidates[:batch], candidates[batch:]
         more = _recoveries(take_all, now, (storage,), barrier)
         found = Census(found.runs, found.recoveries + more.recoveries, more.failed)
-    _refuse_unreached(hooks, found)
+    _refuse_unlisted(hooks, found)
     return found
 
 
@@ -146,7 +148,7 @@ def census_for_exhaustive(
     firsts = list(recovery_candidates(seed, hooks, runs))[:EXHAUSTIVE_FIRST_POINTS]
     more = _recoveries(take_all, firsts, _ends(storages), barrier)
     found = Census(runs.runs, more.recoveries, more.failed)
-    _refuse_unreached(hooks, found)
+    _refuse_unlisted(hooks, found)
     return found
 
 
@@ -171,9 +173,13 @@ def recovery_candidates(seed: int, hooks: Sequence[Hook], census: Census) -> Ite
 
 def unreached(hooks: Sequence[Hook], census: Census) -> dict[str, str]:
     """Hooks of the catalogue that no census reached (name -> meaning)."""
-    seen = {hit.hook for hits in census.runs for hit in hits}
-    seen |= {hit.hook for recovery in census.recoveries for hit in (*recovery.hits, *recovery.work)}
+    seen = _reached(census)
     return {hook.name: hook.meaning for hook in hooks if hook.name not in seen}
+
+
+def _reached(census: Census) -> set[str]:
+    recovered = (hit for recovery in census.recoveries for hit in (*recovery.hits, *recovery.work))
+    return {hit.hook for hit in itertools.chain(*census.runs, recovered)}
 
 
 def refuse_if_different(what: str, pair: Sequence[tuple[Hit, ...]], storages: Sequence[str]) -> None:
@@ -229,11 +235,11 @@ def _ends(storages: Sequence[str]) -> tuple[str, ...]:
     return (storages[0], storages[-1])
 
 
-def _refuse_unreached(hooks: Sequence[Hook], found: Census) -> None:
-    """A recovery that failed may be why a hook was not reached; that is then what must be shown."""
-    missing = unreached(hooks, found)
-    if missing and not found.failed:
+def _refuse_unlisted(hooks: Sequence[Hook], found: Census) -> None:
+    """A hook that is in the program alone would be killed at, and counted nowhere: "8 of 8" of nine."""
+    unlisted = sorted(_reached(found) - {hook.name for hook in hooks})
+    if unlisted:
         raise LabError(
-            f"{len(missing)} of the catalogue's hooks were reached by no run and no recovery: {', '.join(missing)}",
-            "Take them out of the catalogue, or make a workload that reaches them.",
+            f"hooks were hit that the catalogue does not list: {', '.join(unlisted)}",
+            "List what the program has in hooks.toml, and raise `expected` in subject.toml.",
         )

@@ -128,7 +128,8 @@ def canaries_line(data: RunData) -> tuple[str, str]:
     planted = coverage.canaries(data)
     if not data.is_of_a_bug:
         caught = sum(c.caught_by is not None for c in planted)
-        return "canaries", f"{caught:,} of {len(planted):,} caught" if planted else ""
+        none = "none: no planted bug shows what the checker can see"
+        return "canaries", f"{caught:,} of {len(planted):,} caught" if planted else none
     said = []
     for canary in planted:
         by, tries = canary.caught_by, plural(len(canary.tries), "trial")
@@ -151,7 +152,8 @@ def bound_line(data: RunData) -> tuple[str, str]:
 def rate_line(data: RunData) -> tuple[str, str]:
     _, operations, kills = rates(data)
     until = f", asked for {data.bounds}" if data.bounds and str(data.bounds) else ""
-    return "rate", f"{operations:.1f} operations and {kills:.2f} kills a second, for {duration(data.took_s)}{until}"
+    span = f"in all trials, for {duration(data.took_s)}"
+    return "rate", f"{operations:.1f} operations and {kills:.2f} kills a second {span}{until}"
 
 
 def kinds_line(data: RunData) -> tuple[str, str]:

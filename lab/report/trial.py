@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lab.engine.errors import UsageError
 from lab.model import Evidence, Hit, Json, Kind, Look, Op, Process, Result, Scenario, Trial, Word
 from lab.report.document import Report
@@ -10,13 +12,14 @@ from lab.report.render import text
 from lab.report.render.lanes import lanes
 from lab.report.reports import document
 from lab.report.script import arguments
-from lab.report.text import WIDTH, align, ends, ident, labelled, pairs, plural, value
+from lab.report.text import WIDTH, align, ends, ident, labelled, pairs, plural, some, value
 from lab.report.timeline import timeline
 from lab.run.data import GREEN, RunData
 from lab.text import last_words, one_line
 
 TRIALS_SHOWN = 20  # of a run's list, red ones first; `--all` lists every one
 LOG_LINES = 15
+RANGES_SHOWN = 8
 HISTORY_SHOWN = 60  # records, the last ones: what a kill cut or followed; history.jsonl has them all
 STILL_MS = 100  # a shorter stall of the machine is its ordinary business
 
@@ -33,7 +36,7 @@ def show_run(data: RunData, report: Report, *, everything: bool = False) -> str:
     if len(order) > len(shown):
         counted += f"; {len(order) - len(shown):,} more: lab show {data.run} --all"
     if order:
-        counted += f"; one of them: lab show {data.run} {ident(order[0].trial)}"
+        counted += f"; {'the first red one' if red else 'one of them'}: lab show {data.run} {ident(order[0].trial)}"
     lines = [f"run {data.run}  {data.campaign} of {data.subject}, seed {data.seed}", ""]
     lines += [*(trial_line(result) for result in shown), *labelled("trials", counted), ""]
     return "\n".join([*lines, text.render(document(data, report), everything=everything)])
@@ -59,8 +62,8 @@ def show_trial(data: RunData, wanted: int, evidence: Evidence | None = None) -> 
     if result is None:
         trial = next((t for t in data.trials if t.ident == wanted), None)
         if trial is None:
-            numbers = [t.ident for t in (*data.trials, *(r.trial for r in data.results))]
-            known = f"its trials are {min(numbers):04d} to {max(numbers):04d}" if numbers else "it has no trial yet"
+            numbers = sorted({t.ident for t in (*data.trials, *(r.trial for r in data.results))})
+            known = f"its trials are {_ranges(numbers)}" if numbers else "it has no trial yet"
             todo = f"`lab show {data.run} --all` lists them."
             raise UsageError(f"run {data.run} has no trial {wanted:04d}; {known}", todo)
         return "\n".join([*_head(trial, "has not run yet"), *labelled("finish", f"lab resume {data.run}")]) + "\n"
@@ -117,6 +120,17 @@ def _tags(hit: Hit) -> str:
     return f" ({', '.join(f'{k} {v}' for k, v in sorted(hit.tags.items()))})" if hit.tags else ""
 
 
+def _ranges(numbers: Sequence[int]) -> str:
+    """`0001, 0013, 0025 to 0029`: a group of canary trials ends when one is caught, and leaves a gap."""
+    found: list[list[int]] = []
+    for number in numbers:
+        if found and number == found[-1][-1] + 1:
+            found[-1].append(number)
+        else:
+            found.append([number])
+    return some([f"{run[0]:04d}" + (f" to {run[-1]:04d}" if run[1:] else "") for run in found], RANGES_SHOWN)
+
+
 def _setting(evidence: Evidence) -> list[str]:
     """What the volume's mount must have been, and what ended the trial early."""
     lines = labelled("asked", f"mount {pairs(evidence.mount)}")
@@ -132,6 +146,8 @@ def _process(process: Process) -> list[str]:
     memory = {None: "memory not asked", True: "over its memory limit", False: "within its memory limit"}
     alive, gone = process.alive or "not seen", process.gone or "not seen"
     end = f"alive: {alive}; {killed}; exit {process.exit_code}; {memory[process.oom_killed]}; gone: {gone}"
+    if not process.killed and process.exit_code is not None:  # what only a kill must show is not missing
+        end = f"by itself, exit {process.exit_code}; {memory[process.oom_killed]}"
     command = one_line(" ".join(process.command), WIDTH - 14 - len(racer))
     lines = [f"process {process.number}{racer}: {command}"]
     mount = process.mount or "not seen from its /proc"

@@ -308,7 +308,7 @@ def test_a_run_of_clients_says_how_it_was_driven_and_how_long_requests_waited():
     corpus = dataclasses.replace(clients.result(1), trial=dataclasses.replace(clients.result(1).trial, drawn="corpus"))
     text = flat(end(driven(corpus, clients.canary(20), bugs=(clients.BUG,))))
     for part in (
-        "rate 21.7 operations and 1.44 kills a second, for 36.0 s, asked for 10 min",
+        "rate 21.7 operations and 1.44 kills a second in all trials, for 36.0 s, asked for 10 min",
         "kills 12 at hooks, 12 at an answer, 12 in a start, 12 after the operations",
         "corpus 1 seed that once failed, run first",
         "canaries 1 of 1 caught",

@@ -72,7 +72,9 @@ def test_a_trial_in_brief_says_that_it_is_in_brief_and_how_to_keep_it():
 def test_an_unknown_and_an_unfinished_trial_are_told_apart():
     """A typo gets the range of numbers, an interrupted run gets the command that goes on."""
     data = dataclasses.replace(green(), results=tuple(green_results()[1:]))
-    with pytest.raises(UsageError, match="no trial 9999; its trials are 0000 to 0302"):
+    with pytest.raises(
+        UsageError, match="no trial 9999; its trials are 0000 to 0039, 0100 to 0139, 0200 to 0239, 0300"
+    ):
         show_trial(data, 9999)
     assert "lab resume" in show_trial(data, 0)
     with pytest.raises(UsageError, match="no trial 0001; it has no trial yet"):
