@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 Json = dict[str, Any]
 Promises = dict[str, tuple[str, ...]]  # property -> the faults that it is claimed to survive
@@ -21,6 +23,7 @@ MOMENTS = (ANSWER, INVOKE, START, END)  # in the place of a hook's name
 
 RECOVERS = "recovers"  # the one property that the lab itself decides: a life begins, and recovery ends by itself
 SIGKILL = "sigkill"
+MAX_FACTS = 10**9  # of one property at one look: what a checker may count
 
 
 class Word(enum.StrEnum):
@@ -226,7 +229,7 @@ class Fact:
 class Finding:
     """What one look found for one property: how many facts it compared and the first that differs."""
 
-    facts: int
+    facts: Annotated[int, Field(ge=0, le=MAX_FACTS)]
     differs: Fact | None = None
 
 

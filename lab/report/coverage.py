@@ -217,8 +217,25 @@ def idle_layers(data: RunData) -> Sequence[str]:
 
 
 def dead_checks(data: RunData) -> Sequence[str]:
-    """Promised properties, and audits, that compared nothing."""
-    return _unchecked(data, [n for n in asked(data) if n in data.audits or data.promises.get(n)])
+    """Promised properties, and audits, that compared nothing; or no promise at all."""
+    return nothing_promised(data) or _unchecked(
+        data, [n for n in asked(data) if n in data.audits or data.promises.get(n)]
+    )
+
+
+def nothing_promised(data: RunData) -> Sequence[str]:
+    """Every loss would be a note: `[]`, or promises after other faults than this run's."""
+    return (
+        []
+        if _promised(data)
+        else [f"no property is promised after {' or '.join(data.faults)}: nothing could be broken"]
+    )
+
+
+def _promised(data: RunData) -> list[str]:
+    """Properties that are promised after one of this run's faults, or chains of them."""
+    struck = [{*spelled.split(">")} for spelled in data.faults]
+    return [name for name, faults in data.promises.items() if faults and any(used <= {*faults} for used in struck)]
 
 
 def dead_audits(data: RunData) -> Sequence[str]:
@@ -228,9 +245,8 @@ def dead_audits(data: RunData) -> Sequence[str]:
 
 def dead_promises(data: RunData) -> Sequence[str]:
     """Audits, and properties promised after a fault of this run; none in one of a bug, which ends when it is caught."""
-    struck = [{*spelled.split(">")} for spelled in data.faults]
-    promised = [name for name, faults in data.promises.items() if any(used <= {*faults} for used in struck)]
-    return [] if data.is_of_a_bug else _unchecked(data, [*promised, *data.audits])
+    promised = _promised(data)
+    return [] if data.is_of_a_bug else nothing_promised(data) or _unchecked(data, [*promised, *data.audits])
 
 
 def _unchecked(data: RunData, names: Sequence[str]) -> list[str]:

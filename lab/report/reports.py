@@ -96,6 +96,7 @@ CELLS = Report(
         coverage.nothing_tried,
         coverage.idle_layers,
         idle_legs,
+        coverage.nothing_promised,
         coverage.dead_audits,
         coverage.drawn_hooks,
         coverage.asked_coverage,

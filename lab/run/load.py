@@ -27,6 +27,7 @@ def load(record: Record) -> RunData:
     tried = sorted({w for t in plan.trials if (w := workload_of(t)) is not None})
     for number in tried:
         _check_workload(record, "plan.json", number, workloads)
+    _check_results(record, plan, results)
     return RunData(
         run=header.run,
         campaign=header.campaign,
@@ -64,6 +65,14 @@ def _check_draws(record: Record, plan: Plan) -> None:
     most = max(drawn.values(), default=0)
     if most > plan.population:
         raise LabError(f"{record.path / 'plan.json'} is damaged: {most:,} draws from {plan.population:,} points")
+
+
+def _check_results(record: Record, plan: Plan, results: Sequence[Result]) -> None:
+    """Raises LabError for a result of a trial that was not planned so: it proves nothing of this plan."""
+    planned = {trial.ident: trial for trial in plan.trials}
+    for trial in [result.trial for result in results] if planned else ():
+        if planned.get(trial.ident) != trial:
+            raise LabError(f"{record.path} is damaged: trial {trial.ident} of journal.jsonl is not that of plan.json")
 
 
 def _check_workload(record: Record, name: str, number: int, workloads: Sequence[Json]) -> None:

@@ -325,6 +325,10 @@ class Record:
             script = self.read(f"{folder}/scenario.json", Scenario)
             evidence = replace(evidence, trial=replace(evidence.trial, script=script))
             self._check_history(f"{folder}/history.jsonl", evidence.history)
+        shown, there = max((look.history for look in evidence.looks), default=0), len(evidence.history)
+        if shown > there:
+            where = self.path / folder / "history.jsonl"
+            raise LabError(f"{where} is damaged: {there:,} lines, of {shown:,} that a look was shown")
         for ledger, name in (
             *((look.ledger, "evidence.json") for look in evidence.looks),
             (evidence.ledger, "ledger.json"),

@@ -17,6 +17,7 @@ import docker
 from lab.engine import images
 from lab.engine.client import connect
 from lab.engine.container import Spec
+from lab.engine.errors import Interrupted, LabError
 from lab.engine.services import LABEL_ROLE, LABEL_RUN
 from lab.model import Evidence, Verdict, Word
 from lab.run.record import Record
@@ -29,23 +30,37 @@ MEMORY_MB = 512
 
 
 def rejudge(name: str, say: Callable[[str], None]) -> int:
-    """Ask today's verifier about every look that was kept. 0: the same verdicts; 1: some differ; 2: none to judge."""
+    """Ask today's verifier about every look that was kept.
+
+    0: the same verdicts; 1: some differ; 3: some could not be judged; 2: there are none to judge.
+    """
     record = Record.find(name)
     setting = record.setting()
     subject = setting.subject
     client = connect()
     image = images.resolve(client, subject.verifier.image, subject.folder, say)
     results = record.results()
-    judged = differing = 0
+    judged = differing = failed = 0
     for result in results:
-        evidence, volumes = record.evidence(result.evidence) if result.evidence else (None, ())
-        if evidence is None or not evidence.looks or len(volumes) < len(evidence.looks):
+        try:
+            evidence, volumes = record.evidence(result.evidence) if result.evidence else (None, ())
+            if evidence is None or not evidence.looks or len(volumes) < len(evidence.looks):
+                continue
+            with _open_checker(client, image, subject) as checker:
+                now = _judge_again(evidence, volumes, checker, setting)
+        except Interrupted:
+            raise
+        except LabError as error:
+            failed += 1
+            say(f"verify   trial {result.trial.ident} could not be judged: {error.what}")
             continue
-        with _open_checker(client, image, subject) as checker:
-            now = _judge_again(evidence, volumes, checker, setting)
         judged += 1
         differing += _tell(result.trial.ident, result.verdict, now, say)
-    say(f"verify   {judged:,} judged again, {differing:,} differ; {len(results) - judged:,} were not kept whole")
+    rest = f"{len(results) - judged - failed:,} were not kept whole"
+    rest += f"; {failed:,} could not be judged" if failed else ""
+    say(f"verify   {judged:,} judged again, {differing:,} differ; {rest}")
+    if failed:
+        return 1 if differing else LabError.exit_code
     if judged == 0:
         say("verify   nothing to judge: run with `--evidence all` to keep every trial whole")
         return 2

@@ -47,6 +47,8 @@ class Checker:
     def look(self, name: str, process: int, request: Mapping[str, object], timeout_s: float) -> Look:
         """One look at the volume as it is now (or at `request["volume"]`, a stored one)."""
         answer = self._ask({"ask": "look", "look": name, **request}, timeout_s, f"the verifier's look at `{name}`")
+        if answer.get("look") != name:  # one answer out of step, and each look is judged by another's
+            raise ServiceFailed(f"the verifier was asked about `{name}`, and answered {str(answer)[:300]}")
         try:
             found = {str(k): from_json(Finding, v) for k, v in answer["properties"].items()}
             return Look(name, process, found, str(answer.get("mount", "")))

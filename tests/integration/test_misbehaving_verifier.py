@@ -29,6 +29,9 @@ QUICK_S = 20.0
         ("answers-a-list", "look:killed", "last words: [1, 2]"),
         ("has-no-properties", "look:killed", "is not one"),
         ("has-odd-properties", "look:killed", "is not one"),
+        ("has-negative-facts", "look:killed", "is not one"),
+        ("counts-without-end", "look:killed", "look:killed"),
+        ("answers-another-look", "look:killed", "the verifier was asked about `killed`, and answered"),
         ("answers-error", "look:killed", "cannot read page 7"),
     ],
 )

@@ -70,7 +70,7 @@ def life(number: int, **changes: Any) -> Process:
 def look(**differs: Fact) -> Look:
     """The verifier's look, with facts of every property; `differs` by property, with _ for -."""
     found = {name: Finding(9, differs.get(name.replace("-", "_"))) for name in (*PROMISES, *AUDITS, "settings-kept")}
-    return Look("end", len(LIVES), found, LINE, history=13, ledger={"requests": [], "effects": []})
+    return Look("end", len(LIVES), found, LINE, history=12, ledger={"requests": [], "effects": []})
 
 
 def invoke(ident: int, step: int, at_ms: float, life: int = 1) -> Json:

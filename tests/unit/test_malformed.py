@@ -175,6 +175,9 @@ def test_a_damaged_record_is_told_in_a_line_and_hides_no_other(
     [
         ("plan.json", ["report", HEADER.run], ('"workload": 0', '"workload": 7'), "workload 7 of 1"),
         ("plan.json", ["show", HEADER.run], ('"population": 2', '"population": 1'), "2 draws from 1 points"),
+        ("plan.json", ["show", HEADER.run], ('"occurrence": 1', '"occurrence": -7'), "is not that of plan.json"),
+        ("plan.json", ["report", HEADER.run], ('"ident": 2', '"ident": 3'), "is not that of plan.json"),
+        ("evidence/0002/evidence.json", ["show", HEADER.run, "2"], ('"history": 1', '"history": 2'), "1 lines, of 2"),
         ("evidence/0002/ledger.json", ["show", HEADER.run, "2"], ('"effects": []', '"effects": 3'), "ledger.json"),
         ("evidence/0002/evidence.json", ["show", HEADER.run, "2"], ('"effects": []', '"effects": ["a"]'), "effects.0"),
     ],

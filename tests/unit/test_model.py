@@ -18,6 +18,7 @@ from trial_evidence import DIFFERS, crash, good, probed, twice_killed
 from lab import model
 from lab.codec import dump, from_json, parse, to_json
 from lab.model import (
+    MAX_FACTS,
     CrashPoint,
     Evidence,
     Failure,
@@ -61,9 +62,13 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
         return st.dictionaries(WORDS, values(args[1]), max_size=2)
     if origin in (typing.Union, types.UnionType):
         return st.one_of(*map(values, args))
+    if origin is typing.Annotated:
+        return st.integers(0, MAX_FACTS)  # the one number that has bounds
     if issubclass(kind, enum.Enum):
         return st.sampled_from(kind)
-    return st.builds(kind, **{name: values(hint) for name, hint in typing.get_type_hints(kind).items()})
+    return st.builds(
+        kind, **{name: values(hint) for name, hint in typing.get_type_hints(kind, include_extras=True).items()}
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)

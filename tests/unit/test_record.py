@@ -227,7 +227,7 @@ def test_evidence_is_read_back_as_it_was_with_what_each_look_saw() -> None:
 def test_evidence_without_the_volumes_has_fewer_of_them_than_looks() -> None:
     """That is how `lab verify` knows that it cannot judge a trial again."""
     record = new()
-    odd = good(history=({"op": "say", "text": "line\u2028break\n\U0001f600"},))
+    odd = good(history=({"op": "say", "text": "line\u2028break\n\U0001f600"}, {"process": 1, "died": True}))
     keep(record, odd)
     assert record.evidence("evidence/0412") == (odd, ())
 

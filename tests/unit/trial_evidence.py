@@ -42,7 +42,7 @@ def finished(number: int, armed: str | None = None, **changes: Any) -> Process:
 def look(name: str, process: int, **differs: Fact) -> Look:
     """A look that compared some facts of every property; `differs` by property, with _ for -."""
     found = {p: Finding(9, differs.get(p.replace("-", "_"))) for p in PROMISES}
-    return Look(name, process, found, LINE, history=3, ledger={"requests": [], "effects": []})
+    return Look(name, process, found, LINE, history=2, ledger={"requests": [], "effects": []})
 
 
 def crash(ident: int, *points: CrashPoint, racers: int = 0, **more: Any) -> Trial:

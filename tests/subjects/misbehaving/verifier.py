@@ -33,6 +33,12 @@ def look(how, name):
         return say({"look": name, "mount": mount()})
     if how == "has-odd-properties":
         return say({"look": name, "mount": mount(), "properties": {"kept": "yes"}})
+    if how == "has-negative-facts":
+        return say({"look": name, "mount": mount(), "properties": {"kept": {"facts": -5, "differs": None}}})
+    if how == "counts-without-end":
+        return say({"look": name, "mount": mount(), "properties": {"kept": {"facts": 10**400, "differs": None}}})
+    if how == "answers-another-look":
+        return say({"look": "end", "mount": mount(), "properties": {"kept": KEPT}})
     if how == "answers-error":
         return say({"error": "cannot read page 7"})
     properties = {"kept": KEPT}
